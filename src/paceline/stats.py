@@ -1,0 +1,511 @@
+"""The statistics of run means: how sure is a number, and do two numbers differ.
+
+One number per run. A run is a repeat in fresh processes, so its mean is an independent draw; the steps
+inside a run are correlated, and pooling them makes intervals far too narrow (Kalibera & Jones, "Rigorous
+benchmarking in reasonable time", ISMM 2013). Functions that take `run_means` or rounds expect that one
+number; those that take `samples` describe the steps inside a single run and never yield an interval.
+
+Times and throughputs are positive and vary by factors, so means, intervals and tests are made on logarithms:
+a time and its reciprocal then tell the same story, and so do a/b and b/a (Fleming & Wallace, "How not to lie
+with statistics", CACM 29(3), 1986).
+
+Pure and deterministic: the bootstrap has a fixed seed. Knows nothing of trials, records or frameworks.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import Enum
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import stats
+
+__all__ = [
+    "ALPHA",
+    "BOOTSTRAP_FROM",
+    "LEVEL",
+    "MARGIN",
+    "Drift",
+    "Interval",
+    "Ratio",
+    "Verdict",
+    "autocorrelation",
+    "drift",
+    "effective_sample_size",
+    "equivalent",
+    "holm",
+    "mean_interval",
+    "plain_interval",
+    "ratio_interval",
+    "relative_spread",
+    "runs_needed",
+    "verdict",
+]
+
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+
+LEVEL = 0.95
+"""Confidence of every interval unless another is asked for: what readers take an error bar to mean."""
+
+ALPHA = 0.05
+"""Tests err as often as 95 % intervals do, so a verdict and the interval beside it rarely disagree."""
+
+MARGIN = 0.02
+"""Two trials within 2 % count as equal. Link order or the size of the environment variables alone can move
+one program by more than that (Mytkowicz et al., "Producing wrong data without doing anything obviously
+wrong!", ASPLOS 2009), so a smaller difference is no reason to choose one framework over another."""
+
+BOOTSTRAP_FROM = 12
+"""With fewer runs a bootstrap sees too few distinct resamples and too little of the tails; t does better."""
+
+RESAMPLES = 9999
+"""Puts about a hundred resamples in each tail of a 95 % interval of 12 runs, for under ten milliseconds."""
+
+MIN_TAIL_RESAMPLES = 5
+"""An end point resting on fewer resamples than this is noise, and t is used instead."""
+
+SEED = 20130620
+"""Any fixed number: the same runs must give the same interval, today and in the published report."""
+
+RELATIVE_ROUNDING = 1e-12
+"""Standard errors below this are rounding, not evidence; it keeps tests of identical values finite."""
+
+DRIFT_POINTS = 500
+"""Theil-Sen looks at every pair of points; longer runs are first reduced to this many block medians."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interval:
+    """A mean over runs and where the true one plausibly lies.
+
+    One run says nothing about spread: with `n_runs < 2` both ends are None, never a made-up number.
+    """
+
+    value: float
+    """Geometric mean of the runs (`mean_interval`) or arithmetic mean (`plain_interval`)."""
+    low: float | None
+    """Lower end, or None with fewer than two runs."""
+    high: float | None
+    """Upper end, or None with fewer than two runs."""
+    n_runs: int
+    """Runs, not steps."""
+    level: float = LEVEL
+    """Share of such intervals that contain the true mean."""
+    method: str
+    """`t`, `BCa`, or `none` with fewer than two runs."""
+
+    @property
+    def relative_half_width(self) -> float | None:
+        """Half the interval over the value: the "± 2 %" of a report. None without interval or at value 0."""
+        if self.low is None or self.high is None or self.value == 0:
+            return None
+        return (self.high - self.low) / 2 / abs(self.value)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ratio:
+    """How many times larger a is than b, and the p value of "no difference".
+
+    When spread cannot be known (fewer than two common rounds, and a side with a single run) both ends are
+    None and p is 1: no evidence, in a form that `holm` and `verdict` take without a special case.
+    """
+
+    value: float
+    """Geometric mean of a over that of b; over the common rounds when paired."""
+    low: float | None
+    """Lower end, or None when spread is unknown."""
+    high: float | None
+    """Upper end, or None when spread is unknown."""
+    p: float
+    """Two-sided p value of "the ratio is 1", always from t, also beside a BCa interval."""
+    n_pairs: int
+    """Rounds compared with each other; 0 when the runs could not be paired."""
+    level: float = LEVEL
+    """Share of such intervals that contain the true ratio."""
+    method: str
+    """`paired t`, `paired BCa`, `Welch t`, or `none` when spread is unknown."""
+
+
+class Verdict(str, Enum):
+    """The only three things a comparison may conclude."""
+
+    DIFFERENT = "different"
+    EQUAL = "equal"
+    UNDECIDED = "undecided"
+
+    @property
+    def words(self) -> str:
+        """How a report says it."""
+        return _WORDS[self]
+
+
+_WORDS = {
+    Verdict.DIFFERENT: "different",
+    Verdict.EQUAL: "equal within the margin",
+    Verdict.UNDECIDED: "cannot be told apart",
+}
+
+
+class Drift(NamedTuple):
+    """How much a quantity moved from the first step of a run to the last."""
+
+    relative_change: float
+    """Change over the run as a share of the median; 0.03 means 3 % larger at the end."""
+    p: float
+    """P value of "no trend". Correlated steps make it too small, so judge it together with the size."""
+
+
+def mean_interval(run_means: Sequence[float], level: float = LEVEL) -> Interval:
+    """Geometric mean of positive run means, with its interval: t on the logs, BCa from 12 runs up.
+
+    Assumes independent runs; t also assumes that their logs are about normal, which BCa does not.
+
+    BCa is Efron, "Better bootstrap confidence intervals", JASA 82, 1987. Resampling n values understates
+    their spread by sqrt((n-1)/n) and uses normal quantiles, so plain BCa of 15 runs covers about 91 %, not
+    95 %. Its level is therefore expanded to match t (Hesterberg, "What teachers should know about the
+    bootstrap", The American Statistician 69(4), 2015). Where BCa degenerates (equal values) t is used.
+
+    Raises:
+        ValueError: No runs, a value that is not finite and positive, or a level outside (0, 1).
+    """
+    value, low, high, method = _interval(np.log(_checked(run_means, positive=True)), level)
+    return Interval(
+        value=_exp(value),
+        low=_exp_end(low),
+        high=_exp_end(high),
+        n_runs=len(run_means),
+        level=level,
+        method=method,
+    )
+
+
+def plain_interval(run_means: Sequence[float], level: float = LEVEL) -> Interval:
+    """Arithmetic mean of values that may be zero or negative (a loss, an idle share), with its interval.
+
+    As `mean_interval`, but without logarithms: here it is the values that t takes to be about normal.
+
+    Raises:
+        ValueError: No runs, a value that is not finite, or a level outside (0, 1).
+    """
+    value, low, high, method = _interval(_checked(run_means), level)
+    return Interval(value=value, low=low, high=high, n_runs=len(run_means), level=level, method=method)
+
+
+def ratio_interval(a: Mapping[int, float], b: Mapping[int, float], level: float = LEVEL) -> Ratio:
+    """Ratio a/b of run means keyed by round, with its interval and the p value of "no difference".
+
+    Two or more common rounds are paired, and only they count: what a round does to both (a warm room, a noisy
+    neighbour) cancels, and a paired t on the log ratios remains, BCa from 12 pairs up. Otherwise Welch's t on
+    the logs (Welch, "The generalization of Student's problem", Biometrika 34, 1947). Assumes independent
+    rounds, and for Welch also that nothing moved both sides together.
+
+    Raises:
+        ValueError: A side without runs, a value that is not finite and positive, or a level outside (0, 1).
+    """
+    _check_level(level)
+    difference = _log_difference(a, b)
+    n_pairs = len(difference.pairs)
+    if n_pairs:
+        value, low, high, method = _interval(difference.pairs, level)
+        method = f"paired {method}"
+    else:
+        value, low, high, method = difference.mean, None, None, "none"
+        if difference.df > 0:
+            half_width = _t_quantile(level, difference.df) * difference.se
+            low, high, method = value - half_width, value + half_width, "Welch t"
+    return Ratio(
+        value=_exp(value),
+        low=_exp_end(low),
+        high=_exp_end(high),
+        p=1.0 if difference.df == 0 else min(1.0, 2 * _t_tail(abs(difference.mean), difference)),
+        n_pairs=n_pairs,
+        level=level,
+        method=method,
+    )
+
+
+def equivalent(a: Mapping[int, float], b: Mapping[int, float], margin: float = MARGIN) -> float:
+    """P value of "a and b differ by more than the margin": small means shown to be equal.
+
+    Two one-sided t tests on the logs, the larger p of the two (Schuirmann, J. Pharmacokinetics and
+    Biopharmaceutics 15, 1987); paired or Welch, and assuming the same, as `ratio_interval`. The bounds are
+    1/(1 + margin) and 1 + margin, so it does not matter which of the two is called a. Below 0.05 exactly
+    when the 90 % t interval lies inside the bounds; 1 when spread is unknown.
+
+    Raises:
+        ValueError: As `ratio_interval`, or a margin that is not positive and finite.
+    """
+    if not (math.isfinite(margin) and margin > 0):
+        raise ValueError(f"the margin must be positive, not {margin}")
+    difference = _log_difference(a, b)
+    if difference.df == 0:
+        return 1.0
+    return _t_tail(math.log1p(margin) - abs(difference.mean), difference)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """P values adjusted for being many, in the order given: compare each with alpha as if it were alone.
+
+    Bounds the chance of even one false claim in the whole table, whatever the dependence between the tests
+    (Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statistics 6, 1979).
+
+    Raises:
+        ValueError: A value outside [0, 1], or NaN.
+    """
+    if not all(0.0 <= p <= 1.0 for p in p_values):
+        raise ValueError("p values must lie in [0, 1]")
+    adjusted = [1.0] * len(p_values)
+    largest = 0.0
+    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
+        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        adjusted[index] = largest
+    return adjusted
+
+
+def verdict(difference_p: float, equivalence_p: float, alpha: float = ALPHA) -> Verdict:
+    """Conclude from the p values of `ratio_interval` and `equivalent`, each adjusted over a table by `holm`.
+
+    Equality is asked first: with enough runs a difference of 0.1 % becomes significant, but when the same
+    runs show that it is inside the margin, it is one that the reader has declared not to matter. A large p
+    value alone never means equal, only that we cannot tell (Altman & Bland, "Absence of evidence is not
+    evidence of absence", BMJ 311, 1995).
+
+    Raises:
+        ValueError: A p value outside [0, 1], or NaN.
+    """
+    if not (0.0 <= difference_p <= 1.0 and 0.0 <= equivalence_p <= 1.0):
+        raise ValueError("p values must lie in [0, 1]")
+    if equivalence_p < alpha:
+        return Verdict.EQUAL
+    return Verdict.DIFFERENT if difference_p < alpha else Verdict.UNDECIDED
+
+
+def runs_needed(run_means: Sequence[float], target_relative_half_width: float, level: float = LEVEL) -> int:
+    """How many runs in total, at least 2, give a t interval of ± the target if the spread stays as it is.
+
+    A plan, not a promise: the spread of few runs is itself uncertain, so ask again after every round, and fix
+    a minimum and a maximum, since stopping at the first narrow interval costs a little coverage (after Stein,
+    Annals of Math. Statistics 16, 1945, who fixed the spread after the first stage to avoid that). One run
+    knows no spread; the answer is then 2, the fewest that do.
+
+    Raises:
+        ValueError: No runs, a value that is not finite and positive, a target that is not positive and
+            finite, or a level outside (0, 1).
+    """
+    if not (math.isfinite(target_relative_half_width) and target_relative_half_width > 0):
+        raise ValueError(f"the target half-width must be positive, not {target_relative_half_width}")
+    logs = np.log(_checked(run_means, positive=True))
+    spread = float(logs.std(ddof=1)) if len(logs) > 1 else 0.0
+    target = math.log1p(target_relative_half_width)
+
+    def too_few(n: int) -> bool:
+        return _t_quantile(level, n - 1) * spread / math.sqrt(n) > target
+
+    enough = 2
+    while too_few(enough):
+        enough *= 2
+    short = enough // 2
+    while enough - short > 1:
+        middle = (short + enough) // 2
+        short, enough = (middle, enough) if too_few(middle) else (short, middle)
+    return enough
+
+
+def autocorrelation(samples: Sequence[float], lag: int = 1) -> float:
+    """Correlation of the steps of one run with those `lag` later; 0 when all are equal.
+
+    The usual estimate, with the overall mean and divisor n (Box & Jenkins, "Time Series Analysis", 1970).
+    Assumes a stationary run: a drift shows up here too, as a large positive value.
+
+    Raises:
+        ValueError: A lag outside [0, number of samples), or a value that is not finite.
+    """
+    values = _checked(samples)
+    if not 0 <= lag < len(values):
+        raise ValueError(f"a lag of {lag} needs more than {len(values)} samples, and cannot be negative")
+    return float(_autocorrelations(values)[lag])
+
+
+def effective_sample_size(samples: Sequence[float]) -> float:
+    """How many independent steps the correlated steps of one run are worth, from 1 to their number.
+
+    n / (1 + 2 Σ r) over the autocorrelations r, cut where neighbouring pairs stop being positive and made
+    non-increasing (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992). Assumes a
+    stationary run. Never above n, so alternating steps earn no credit; equal samples count as independent.
+
+    Raises:
+        ValueError: No samples, or a value that is not finite.
+    """
+    values = _checked(samples)
+    n = len(values)
+    rho = _autocorrelations(values)
+    pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
+    negative = np.flatnonzero(pairs <= 0)
+    pairs = np.minimum.accumulate(pairs[: negative[0]] if len(negative) else pairs)
+    return float(np.clip(n / max(2 * pairs.sum() - 1, 1.0), 1.0, n))
+
+
+def relative_spread(samples: Sequence[float]) -> float:
+    """Coefficient of variation: standard deviation (divisor n - 1) over the mean, of positive values.
+
+    Pearson, "Regression, heredity and panmixia", Phil. Trans. A 187, 1896. Assumes nothing, but one outlier
+    can dominate it, as it should in a warning about noise.
+
+    Raises:
+        ValueError: Fewer than two samples, or a value that is not finite and positive.
+    """
+    values = _checked(samples, positive=True, at_least=2)
+    scaled = values / values.max()
+    return float(scaled.std(ddof=1) / scaled.mean())
+
+
+def drift(samples: Sequence[float]) -> Drift:
+    """Relative change over one run by a slope that outliers cannot tilt, and the p value of "no trend".
+
+    The median of all pairwise slopes (Sen, "Estimates of the regression coefficient based on Kendall's tau",
+    JASA 63, 1968) over the length of the run, as a share of the median; p from Kendall's tau. Assumes evenly
+    spaced steps. Runs longer than 500 steps are reduced to block medians first, which bounds the time taken
+    and weakens the correlation that makes p too small.
+
+    Raises:
+        ValueError: Fewer than three samples, or a value that is not finite and positive.
+    """
+    values = _checked(samples, positive=True, at_least=3)
+    steps = np.arange(len(values), dtype=np.float64)
+    if len(values) > DRIFT_POINTS:
+        steps, values = (
+            np.array([np.median(block) for block in np.array_split(each, DRIFT_POINTS)])
+            for each in (steps, values)
+        )
+    values = values / values.max()
+    if values.min() == 1.0:
+        return Drift(relative_change=0.0, p=1.0)
+    slope = float(stats.theilslopes(values, steps).slope)
+    return Drift(
+        relative_change=slope * (len(samples) - 1) / float(np.median(values)),
+        p=float(stats.kendalltau(steps, values).pvalue),
+    )
+
+
+class _LogDifference(NamedTuple):
+    """Mean of log a - log b with its standard error; df is 0 when spread is unknown."""
+
+    mean: float
+    se: float
+    df: float
+    pairs: Floats
+
+
+def _log_difference(a: Mapping[int, float], b: Mapping[int, float]) -> _LogDifference:
+    rounds = sorted(a.keys() & b.keys())
+    logs_a, logs_b = (np.log(_checked(list(side.values()), positive=True)) for side in (a, b))
+    if len(rounds) >= 2:
+        pairs = np.log([a[r] for r in rounds]) - np.log([b[r] for r in rounds])
+        n = len(rounds)
+        return _LogDifference(float(pairs.mean()), float(pairs.std(ddof=1)) / math.sqrt(n), n - 1, pairs)
+    unpaired = np.empty(0)
+    mean = float(logs_a.mean() - logs_b.mean())
+    if min(len(logs_a), len(logs_b)) < 2:
+        return _LogDifference(mean, 0.0, 0, unpaired)
+    variances = [max(float(x.var(ddof=1)), RELATIVE_ROUNDING**2) / len(x) for x in (logs_a, logs_b)]
+    # Welch-Satterthwaite degrees of freedom
+    total = sum(variances)
+    parts = [(v / total) ** 2 / (len(x) - 1) for v, x in zip(variances, (logs_a, logs_b), strict=True)]
+    return _LogDifference(mean, math.sqrt(total), 1 / sum(parts), unpaired)
+
+
+def _interval(values: Floats, level: float) -> tuple[float, float | None, float | None, str]:
+    _check_level(level)
+    n = len(values)
+    mean = float(values.mean())
+    if n < 2:
+        return mean, None, None, "none"
+    ends = _bca(values, level) if n >= BOOTSTRAP_FROM else None
+    if ends is not None:
+        return mean, *ends, "BCa"
+    half_width = _t_quantile(level, n - 1) * float(values.std(ddof=1)) / math.sqrt(n)
+    return mean, mean - half_width, mean + half_width, "t"
+
+
+def _bca(values: Floats, level: float) -> tuple[float, float] | None:
+    """Ends of the expanded BCa interval of the mean, or None where it degenerates."""
+    n = len(values)
+    mean, spread = float(values.mean()), float(values.std(ddof=1))
+    expanded = 1 - 2 * float(stats.norm.sf(_t_quantile(level, n - 1) * math.sqrt(n / (n - 1))))
+    tail_resamples = (1 - expanded) / 2 * RESAMPLES
+    if np.ptp(values) == 0 or tail_resamples < MIN_TAIL_RESAMPLES:
+        return None
+
+    # BCa counts the resamples below the mean, so ties broken by rounding would move the interval. With values
+    # sorted, standardised and rounded, neither the order of the runs nor the unit of time matters.
+    def mean_of(resample: Floats, axis: int) -> Floats:
+        means: Floats = np.round(resample.mean(axis=axis), 9)
+        return means
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", stats.DegenerateDataWarning)
+        low, high = stats.bootstrap(
+            ((np.sort(values) - mean) / spread,),
+            mean_of,
+            n_resamples=RESAMPLES,
+            confidence_level=expanded,
+            method="BCa",
+            vectorized=True,
+            rng=np.random.default_rng(SEED),
+        ).confidence_interval
+    if not (math.isfinite(low) and math.isfinite(high)):
+        return None
+    return mean + spread * float(low), mean + spread * float(high)
+
+
+def _t_quantile(level: float, df: float) -> float:
+    _check_level(level)
+    return float(stats.t.isf((1 - level) / 2, df))
+
+
+def _t_tail(distance: float, difference: _LogDifference) -> float:
+    return float(stats.t.sf(distance / max(difference.se, RELATIVE_ROUNDING), difference.df))
+
+
+def _autocorrelations(values: Floats) -> Floats:
+    """At every lag from 0, by the Fourier transform, padded so that the ends do not meet."""
+    n = len(values)
+    scale = float(np.abs(values).max()) or 1.0
+    centred = values / scale - (values / scale).mean()
+    if float(np.abs(centred).max()) <= RELATIVE_ROUNDING:
+        return np.eye(1, n).ravel()
+    power = np.abs(np.fft.rfft(centred, 2 * n)) ** 2
+    covariances = np.fft.irfft(power, 2 * n)[:n]
+    return np.asarray(covariances / covariances[0], dtype=np.float64)
+
+
+def _checked(values: Sequence[float], *, positive: bool = False, at_least: int = 1) -> Floats:
+    array = np.asarray(values, dtype=np.float64)
+    if array.ndim != 1 or len(array) < at_least:
+        raise ValueError(f"need a flat list of at least {at_least} value(s), got shape {array.shape}")
+    if not np.isfinite(array).all():
+        raise ValueError("every value must be finite: a failed run has no mean, leave it out")
+    if positive and not (array > 0).all():
+        raise ValueError("every value must be positive; for zero or negative values use plain_interval")
+    return array
+
+
+def _check_level(level: float) -> None:
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"a confidence level lies between 0 and 1, not at {level}")
+
+
+def _exp_end(log: float | None) -> float | None:
+    return None if log is None else _exp(log)
+
+
+def _exp(log: float) -> float:
+    try:
+        return math.exp(log)
+    except OverflowError:
+        return math.inf

@@ -1,0 +1,547 @@
+"""Intervals that cover as often as they say, tests worked by hand, and honest answers to poor data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import binom, norm, t
+
+from paceline.stats import (
+    ALPHA,
+    BOOTSTRAP_FROM,
+    MARGIN,
+    Interval,
+    Verdict,
+    autocorrelation,
+    drift,
+    effective_sample_size,
+    equivalent,
+    holm,
+    mean_interval,
+    plain_interval,
+    ratio_interval,
+    relative_spread,
+    runs_needed,
+    verdict,
+)
+
+# Derandomised, so that a red test is red for everyone; no deadline, because machines under test are busy.
+many_examples = settings(max_examples=50, deadline=None, derandomize=True, database=None)
+few_examples = settings(many_examples, max_examples=20)
+
+positive = st.floats(min_value=1e-6, max_value=1e6)
+few_runs = st.lists(positive, min_size=2, max_size=BOOTSTRAP_FROM - 1)
+scales = st.floats(min_value=1e-3, max_value=1e3)
+
+
+def rounds(values: list[float] | np.ndarray) -> dict[int, float]:
+    return {index: float(value) for index, value in enumerate(values)}
+
+
+def lognormal(rng: np.random.Generator, n: int, spread: float = 0.05) -> list[float]:
+    return [float(x) for x in np.exp(rng.normal(0.0, spread, n))]
+
+
+def ends(interval: object) -> tuple[float, float]:
+    low, high = interval.low, interval.high  # type: ignore[attr-defined]
+    assert low is not None
+    assert high is not None
+    return low, high
+
+
+def assert_rate(expected: float, hits: int, trials: int) -> None:
+    """Fail only where a correct rate would fail once in a thousand seeds."""
+    low, high = binom.interval(0.999, trials, expected)
+
+    assert low <= hits <= high, f"{hits} of {trials}, expected {expected:.0%}"
+
+
+# Intervals
+
+
+@pytest.mark.parametrize(("n", "trials", "method"), [(3, 2000, "t"), (5, 2000, "t"), (15, 300, "BCa")])
+def test_interval_covers_the_truth_as_often_as_it_says(n: int, trials: int, method: str) -> None:
+    rng = np.random.default_rng(n)
+    intervals = [mean_interval(lognormal(rng, n)) for _ in range(trials)]
+
+    assert {method} == {interval.method for interval in intervals}
+    hits = sum(low <= 1.0 <= high for low, high in map(ends, intervals))
+    assert_rate(0.95, hits, trials)
+
+
+def test_t_interval_of_logs_worked_by_hand() -> None:
+    # logs -1, 0, 1 (base e): mean 0, deviation 1, so ± t(0.975, 2) / sqrt 3 = 4.302653 / 1.732051
+    interval = mean_interval([math.exp(-1), 1.0, math.e])
+
+    assert pytest.approx(1.0) == interval.value
+    assert pytest.approx((math.exp(-2.484138), math.exp(2.484138)), rel=1e-5) == ends(interval)
+    assert (interval.n_runs, interval.level, interval.method) == (3, 0.95, "t")
+
+
+def test_plain_interval_takes_zero_and_negative_values() -> None:
+    interval = plain_interval([-1.0, 0.0, 1.0])
+
+    assert interval.value == 0.0
+    assert pytest.approx((-2.484138, 2.484138), rel=1e-5) == ends(interval)
+    assert interval.relative_half_width is None
+
+
+@many_examples
+@given(few_runs, scales)
+def test_t_interval_scales_with_the_unit(runs: list[float], scale: float) -> None:
+    before, after = mean_interval(runs), mean_interval([scale * x for x in runs])
+
+    assert pytest.approx(scale * before.value) == after.value
+    assert pytest.approx([scale * x for x in ends(before)], rel=1e-6) == list(ends(after))
+
+
+@few_examples
+@given(st.lists(st.sampled_from([1.0, 1.01, 1.02, 1.5]) | positive, min_size=12, max_size=20), scales)
+def test_bca_interval_scales_with_the_unit_also_with_ties(runs: list[float], scale: float) -> None:
+    before, after = mean_interval(runs), mean_interval([scale * x for x in runs])
+
+    assert pytest.approx([scale * x for x in ends(before)], rel=1e-5) == list(ends(after))
+
+
+@few_examples
+@given(st.lists(positive, min_size=2, max_size=16), st.randoms(use_true_random=False))
+def test_order_of_runs_does_not_matter_and_value_lies_inside(runs: list[float], random: object) -> None:
+    interval = mean_interval(runs)
+    shuffled = list(runs)
+    random.shuffle(shuffled)  # type: ignore[attr-defined]
+
+    low, high = ends(interval)
+    assert low <= interval.value * (1 + 1e-9)
+    assert interval.value <= high * (1 + 1e-9)
+    assert min(runs) * (1 - 1e-9) <= interval.value <= max(runs) * (1 + 1e-9)
+    assert pytest.approx([low, high], rel=1e-6) == list(ends(mean_interval(shuffled)))
+
+
+@many_examples
+@given(few_runs)
+def test_interval_of_reciprocals_is_the_reciprocal_interval(runs: list[float]) -> None:
+    low, high = ends(mean_interval(runs))
+
+    assert pytest.approx([1 / high, 1 / low], rel=1e-6) == list(ends(mean_interval([1 / x for x in runs])))
+
+
+@many_examples
+@given(few_runs)
+def test_higher_level_gives_wider_interval(runs: list[float]) -> None:
+    (low90, high90), (low99, high99) = (ends(mean_interval(runs, level)) for level in (0.90, 0.99))
+
+    assert low99 <= low90 * (1 + 1e-9)
+    assert high90 <= high99 * (1 + 1e-9)
+
+
+def test_bca_is_deterministic_and_leans_towards_the_long_tail() -> None:
+    runs = [1.0 + 0.001 * i for i in range(14)] + [2.0]
+    interval = mean_interval(runs)
+
+    assert interval == mean_interval(runs)
+    assert interval.method == "BCa"
+    low, high = ends(interval)
+    assert interval.value / low < high / interval.value
+
+
+@pytest.mark.parametrize("n", [12, 15, 30])
+def test_bca_of_normal_runs_is_as_wide_as_t(n: int) -> None:
+    # Without its expansion BCa would be 15 % (12 runs) to 6 % (30 runs) narrower, and cover too seldom.
+    scores = norm.ppf((np.arange(n) + 0.5) / n)
+    low, high = ends(plain_interval(scores.tolist()))
+
+    assert high - low == pytest.approx(2 * t.ppf(0.975, n - 1) * scores.std(ddof=1) / math.sqrt(n), rel=0.04)
+
+
+def test_tail_too_thin_for_the_bootstrap_falls_back_to_t() -> None:
+    assert mean_interval([1.0 + 0.01 * i for i in range(12)], level=0.9999).method == "t"
+
+
+def test_one_run_has_a_value_and_no_interval() -> None:
+    expected = Interval(value=3.0, low=None, high=None, n_runs=1, method="none")
+
+    assert expected == plain_interval([3.0])
+    assert mean_interval([3.0]).low is None
+    assert mean_interval([3.0]).value == pytest.approx(3.0)
+    assert mean_interval([3.0]).relative_half_width is None
+
+
+@pytest.mark.parametrize("n", [2, 5, 12, 30])
+@pytest.mark.parametrize("interval_of", [mean_interval, plain_interval])
+def test_equal_runs_give_an_interval_of_no_width_by_t(
+    n: int, interval_of: Callable[[list[float]], Interval]
+) -> None:
+    interval = interval_of([0.3] * n)
+
+    assert interval.method == "t"
+    assert pytest.approx((0.3, 0.3)) == ends(interval)
+    assert interval.relative_half_width == pytest.approx(0.0, abs=1e-9)
+
+
+def test_an_end_beyond_floating_point_is_infinite_not_an_error() -> None:
+    assert ends(mean_interval([1e-300, 1e300])) == (0.0, math.inf)
+
+
+# Ratios
+
+
+def test_pairing_by_round_removes_common_drift() -> None:
+    rng = np.random.default_rng(7)
+    warming = np.linspace(1.0, 2.0, 8)
+    b = warming * np.exp(rng.normal(0.0, 0.005, 8))
+    a = 1.05 * warming * np.exp(rng.normal(0.0, 0.005, 8))
+    paired = ratio_interval(rounds(a), rounds(b))
+    unpaired = ratio_interval(rounds(a), {100 + r: x for r, x in rounds(b).items()})
+
+    assert (paired.method, paired.n_pairs) == ("paired t", 8)
+    assert (unpaired.method, unpaired.n_pairs) == ("Welch t", 0)
+    low, high = ends(paired)
+    assert 1.0 < low < 1.05 < high < 1.07
+    assert paired.p < 0.001
+    assert unpaired.p > 0.5
+    assert unpaired.value == pytest.approx(paired.value)
+
+
+def test_only_common_rounds_are_paired() -> None:
+    ratio = ratio_interval({0: 2.0, 1: 2.2, 2: 99.0}, {0: 1.0, 1: 1.1, 7: 0.01})
+
+    assert ratio.n_pairs == 2
+    assert ratio.value == pytest.approx(2.0)
+
+
+def test_welch_worked_by_hand() -> None:
+    # logs a: 0, 2 (mean 1, variance 2); logs b: 0, 0.2 (mean 0.1, variance 0.02); standard error
+    # sqrt(1 + 0.01); df = 1.01² / (1² + 0.01²) = 1.02; t = 0.9 / 1.00499 = 0.89553
+    a, b = {0: 1.0, 1: math.exp(2.0)}, {2: 1.0, 3: math.exp(0.2)}
+    ratio = ratio_interval(a, b)
+
+    assert ratio.value == pytest.approx(math.exp(0.9))
+    # with df = 1 exactly, p would be 1 - 2/π atan(0.89553) = 0.5351
+    assert ratio.p == pytest.approx(0.5351, abs=0.003)
+    low, high = ends(ratio)
+    assert low * high == pytest.approx(math.exp(1.8))
+
+
+def test_paired_t_worked_by_hand() -> None:
+    # log ratios 0.1, 0.3: mean 0.2, standard error 0.1, t = 2 with one degree of freedom (Cauchy)
+    ratio = ratio_interval({0: math.exp(0.1), 1: math.exp(0.3)}, {0: 1.0, 1: 1.0})
+
+    assert ratio.p == pytest.approx(1 - 2 / math.pi * math.atan(2.0))
+    assert pytest.approx((math.exp(0.2 - 1.2706205), math.exp(0.2 + 1.2706205)), rel=1e-5) == ends(ratio)
+
+
+def test_bca_from_twelve_pairs() -> None:
+    rng = np.random.default_rng(3)
+    a, b = rounds(lognormal(rng, 12)), rounds(lognormal(rng, 12))
+
+    assert ratio_interval(a, b).method == "paired BCa"
+    del a[0]
+    assert ratio_interval(a, b).method == "paired t"
+
+
+@pytest.mark.parametrize("shift", [0, 100], ids=["paired", "Welch"])
+def test_no_difference_is_called_one_as_rarely_as_promised(shift: int) -> None:
+    rng = np.random.default_rng(11)
+    trials = 1500
+    false_alarms = 0
+    for _ in range(trials):
+        a, b = lognormal(rng, 5), lognormal(rng, 5)
+        false_alarms += ratio_interval(rounds(a), {shift + r: x for r, x in rounds(b).items()}).p < ALPHA
+
+    assert_rate(0.05, false_alarms, trials)
+
+
+@many_examples
+@given(st.lists(st.tuples(positive, positive), min_size=1, max_size=8), scales, st.sampled_from([0, 100]))
+def test_ratio_ignores_the_unit_and_swapping_inverts_it(
+    pairs: list[tuple[float, float]], scale: float, shift: int
+) -> None:
+    a = rounds([x for x, _ in pairs])
+    b = {shift + r: y for r, y in rounds([y for _, y in pairs]).items()}
+    ratio, swapped = ratio_interval(a, b), ratio_interval(b, a)
+    scaled = ratio_interval({r: scale * x for r, x in a.items()}, {r: scale * x for r, x in b.items()})
+
+    assert ratio.value == pytest.approx(1 / swapped.value)
+    assert ratio.value == pytest.approx(scaled.value)
+    assert ratio.p == pytest.approx(swapped.p, rel=1e-3, abs=1e-3)
+    assert ratio.p == pytest.approx(scaled.p, rel=1e-3, abs=1e-3)
+    if len(pairs) > 1:
+        assert pytest.approx(ends(ratio), rel=1e-5) == ends(scaled)
+
+
+def test_single_runs_give_a_ratio_and_no_evidence() -> None:
+    ratio = ratio_interval({0: 3.0}, {0: 2.0})
+
+    assert ratio.value == pytest.approx(1.5)
+    assert (ratio.low, ratio.high, ratio.p, ratio.n_pairs, ratio.method) == (None, None, 1.0, 0, "none")
+    assert equivalent({0: 3.0}, {0: 3.0}) == 1.0
+
+
+@pytest.mark.parametrize("other", [{0: 3.0, 1: 3.0, 2: 3.0}, {5: 3.0, 6: 3.0, 7: 3.0, 8: 3.0}])
+def test_identical_values_are_equal_and_not_different(other: dict[int, float]) -> None:
+    same = {0: 3.0, 1: 3.0, 2: 3.0}
+
+    assert ratio_interval(same, other).p > 0.9
+    assert equivalent(same, other) < 1e-9
+
+
+# Equivalence, Holm, verdicts
+
+
+def test_tost_worked_by_hand() -> None:
+    # log ratios 0, 0.01, -0.01, 0: mean 0, deviation sqrt(0.0002 / 3), standard error 0.00408248;
+    # t = ln 1.02 / 0.00408248 = 4.85062 with three degrees of freedom, whose distribution is elementary
+    a = rounds([1.0, math.exp(0.01), math.exp(-0.01), 1.0])
+    x = math.log(1.02) / 0.00408248290 / math.sqrt(3)
+    upper_tail = 0.5 - (x / (1 + x * x) + math.atan(x)) / math.pi
+
+    assert upper_tail == pytest.approx(0.00836, abs=5e-5)
+    assert equivalent(a, rounds([1.0] * 4), margin=0.02) == pytest.approx(upper_tail, rel=1e-6)
+
+
+def test_tost_at_the_margin_errs_as_rarely_as_promised() -> None:
+    rng = np.random.default_rng(13)
+    trials = 1500
+    wrong = sum(
+        equivalent(rounds([1.02 * x for x in lognormal(rng, 6, 0.003)]), rounds(lognormal(rng, 6, 0.003)))
+        < ALPHA
+        for _ in range(trials)
+    )
+
+    assert_rate(0.05, wrong, trials)
+
+
+@many_examples
+@given(st.lists(st.floats(0.97, 1.03), min_size=2, max_size=11))
+def test_tost_agrees_with_the_ninety_percent_interval(ratios: list[float]) -> None:
+    a, b = rounds(ratios), rounds([1.0] * len(ratios))
+    low, high = ends(ratio_interval(a, b, level=0.90))
+    distance = min(math.log(low) + math.log1p(MARGIN), math.log1p(MARGIN) - math.log(high))
+    if abs(distance) > 1e-9:
+        assert (distance > 0) == (equivalent(a, b) < 0.05)
+
+
+@many_examples
+@given(st.lists(st.tuples(positive, positive), min_size=2, max_size=8))
+def test_wider_margin_is_easier_to_meet(pairs: list[tuple[float, float]]) -> None:
+    a, b = rounds([x for x, _ in pairs]), rounds([y for _, y in pairs])
+
+    assert equivalent(a, b, margin=0.10) <= equivalent(a, b, margin=0.02)
+
+
+def test_holm_worked_by_hand() -> None:
+    # sorted 0.005 0.01 0.03 0.04, times 4 3 2 1: 0.02 0.03 0.06 0.04, made non-decreasing
+    assert pytest.approx([0.03, 0.06, 0.06, 0.02]) == holm([0.01, 0.04, 0.03, 0.005])
+    assert holm([]) == []
+    assert holm([0.9, 0.8]) == [1.0, 1.0]
+
+
+@many_examples
+@given(st.lists(st.floats(0.0, 1.0), max_size=20))
+def test_holm_keeps_the_order_and_lies_between_none_and_bonferroni(p_values: list[float]) -> None:
+    adjusted = holm(p_values)
+
+    assert all(
+        p <= q <= min(1.0, len(p_values) * p) or p == q for p, q in zip(p_values, adjusted, strict=True)
+    )
+    by_raw = [q for _, q in sorted(zip(p_values, adjusted, strict=True))]
+    assert by_raw == sorted(by_raw)
+
+
+@pytest.mark.parametrize(
+    ("difference_p", "equivalence_p", "expected", "words"),
+    [
+        (0.001, 0.9, Verdict.DIFFERENT, "different"),
+        (0.6, 0.001, Verdict.EQUAL, "equal within the margin"),
+        (0.001, 0.001, Verdict.EQUAL, "equal within the margin"),
+        (0.6, 0.9, Verdict.UNDECIDED, "cannot be told apart"),
+        (0.05, 0.05, Verdict.UNDECIDED, "cannot be told apart"),
+    ],
+)
+def test_three_verdicts(difference_p: float, equivalence_p: float, expected: Verdict, words: str) -> None:
+    conclusion = verdict(difference_p, equivalence_p)
+
+    assert expected is conclusion
+    assert words == conclusion.words
+
+
+def test_a_real_difference_too_small_to_matter_is_equal() -> None:
+    rng = np.random.default_rng(17)
+    b = np.exp(rng.normal(0.0, 0.001, 10))
+    a = 1.005 * np.exp(rng.normal(0.0, 0.001, 10))
+    difference_p, equivalence_p = ratio_interval(rounds(a), rounds(b)).p, equivalent(rounds(a), rounds(b))
+
+    assert difference_p < 0.001
+    assert verdict(difference_p, equivalence_p) is Verdict.EQUAL
+
+
+# Planning
+
+
+def test_runs_needed_is_the_fewest_that_meet_the_target() -> None:
+    # logs -0.01, 0, 0.01: deviation 0.01. n = 4 gives 3.182 * 0.01 / 2 = 0.0159 < ln 1.02 = 0.0198,
+    # n = 3 gives 4.303 * 0.01 / 1.732 = 0.0248
+    runs = [math.exp(-0.01), 1.0, math.exp(0.01)]
+
+    assert runs_needed(runs, 0.02) == 4
+    assert runs_needed(runs, 0.03) == 3
+    # for many runs (z · deviation / target)² = (1.96 * 0.01 / 0.0009995)² = 384.6, t adds a few
+    assert 385 <= runs_needed(runs, 0.001) <= 390
+
+
+@many_examples
+@given(few_runs, st.floats(0.01, 0.5), scales)
+def test_runs_needed_agrees_with_the_interval_and_ignores_the_unit(
+    runs: list[float], target: float, scale: float
+) -> None:
+    interval = mean_interval(runs)
+    excess = ends(interval)[1] / interval.value / (1 + target) - 1
+    if abs(excess) > 1e-9:
+        assert (runs_needed(runs, target) <= len(runs)) == (excess < 0)
+    assert runs_needed(runs, target) == pytest.approx(runs_needed([scale * x for x in runs], target), abs=1)
+
+
+def test_runs_needed_is_two_when_nothing_is_known_or_nothing_varies() -> None:
+    assert runs_needed([5.0], 0.02) == 2
+    assert runs_needed([5.0, 5.0, 5.0], 0.02) == 2
+
+
+# Inside one run
+
+
+def autoregressive(rho: float, n: int, seed: int) -> list[float]:
+    rng = np.random.default_rng(seed)
+    values = [0.0]
+    for noise in rng.normal(size=n - 1):
+        values.append(rho * values[-1] + float(noise))
+    return values
+
+
+def test_autocorrelation_worked_by_hand() -> None:
+    # centred -1.5 -0.5 0.5 1.5: squares 5; neighbours 0.75 - 0.25 + 0.75 = 1.25; lag 2: -0.75 - 0.75
+    samples = [1.0, 2.0, 3.0, 4.0]
+
+    assert autocorrelation(samples) == pytest.approx(0.25)
+    assert autocorrelation(samples, lag=2) == pytest.approx(-0.3)
+    assert autocorrelation(samples, lag=0) == pytest.approx(1.0)
+    assert autocorrelation([2.0, 2.0, 2.0]) == 0.0
+
+
+@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
+def test_effective_sample_size_of_a_known_process(rho: float) -> None:
+    n = 20_000
+    samples = autoregressive(rho, n, seed=1)
+
+    assert autocorrelation(samples) == pytest.approx(rho, abs=0.03)
+    assert effective_sample_size(samples) == pytest.approx(n * (1 - rho) / (1 + rho), rel=0.2)
+
+
+@many_examples
+@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
+def test_effective_sample_size_lies_between_one_and_n(samples: list[float]) -> None:
+    assert 1.0 <= effective_sample_size(samples) <= len(samples)
+
+
+def test_effective_sample_size_gives_no_credit_for_alternation() -> None:
+    assert effective_sample_size([1.0, 2.0] * 10) == 20
+    assert effective_sample_size([1.0] * 10) == 10
+
+
+@many_examples
+@given(st.lists(positive, min_size=3, max_size=30), scales)
+def test_spread_and_drift_ignore_the_unit(samples: list[float], scale: float) -> None:
+    scaled = [scale * x for x in samples]
+
+    assert relative_spread(samples) == pytest.approx(relative_spread(scaled), rel=1e-6, abs=1e-9)
+    assert drift(samples).relative_change == pytest.approx(drift(scaled).relative_change, rel=1e-6, abs=1e-9)
+
+
+def test_relative_spread_worked_by_hand() -> None:
+    assert relative_spread([9.0, 10.0, 11.0]) == pytest.approx(0.1)
+
+
+@pytest.mark.parametrize("n", [50, 3000])
+def test_drift_is_found_in_spite_of_outliers(n: int) -> None:
+    rng = np.random.default_rng(19)
+    samples = np.linspace(0.975, 1.025, n) + rng.normal(0.0, 0.003, n)
+    samples[:: n // 10] *= 3.0
+    found = drift(samples.tolist())
+
+    assert found.relative_change == pytest.approx(0.05, abs=0.01)
+    assert found.p < 1e-6
+
+
+def test_no_drift_is_found_in_noise_or_in_equal_steps() -> None:
+    noise = drift((1.0 + np.random.default_rng(23).normal(0.0, 0.01, 200)).tolist())
+
+    assert abs(noise.relative_change) < 0.005
+    assert noise.p > 0.05
+    assert drift([2.0] * 10) == (0.0, 1.0)
+
+
+def test_three_steps_that_rise_by_a_tenth_drift_by_a_tenth_and_prove_nothing() -> None:
+    found = drift([0.95, 1.0, 1.05])
+
+    assert found.relative_change == pytest.approx(0.1)
+    assert found.p == pytest.approx(1 / 3)
+
+
+# Refusals
+
+
+@pytest.mark.parametrize("bad", [[], [1.0, math.nan], [1.0, math.inf]])
+@pytest.mark.parametrize(
+    "function",
+    [
+        mean_interval,
+        plain_interval,
+        autocorrelation,
+        effective_sample_size,
+        relative_spread,
+        drift,
+        lambda values: runs_needed(values, 0.02),
+        lambda values: ratio_interval(rounds(values), {0: 1.0, 1: 1.0}),
+        lambda values: ratio_interval({0: 1.0, 1: 1.0}, rounds(values)),
+        lambda values: equivalent(rounds(values), {0: 1.0, 1: 1.0}),
+    ],
+)
+def test_missing_or_non_finite_values_are_refused(
+    function: Callable[[list[float]], object], bad: list[float]
+) -> None:
+    with pytest.raises(ValueError, match=r"finite|at least|lag"):
+        function(bad)
+
+
+@pytest.mark.parametrize("bad", [0.0, -1.0])
+def test_logarithms_of_nothing_are_refused(bad: float) -> None:
+    with pytest.raises(ValueError, match="positive"):
+        mean_interval([1.0, bad])
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: mean_interval([1.0, 2.0], level=95),
+        lambda: plain_interval([1.0], level=1.0),
+        lambda: ratio_interval({0: 1.0}, {0: 1.0}, level=0.0),
+        lambda: equivalent({0: 1.0}, {0: 1.0}, margin=0.0),
+        lambda: equivalent({0: 1.0}, {0: 1.0}, margin=math.nan),
+        lambda: runs_needed([1.0, 2.0], 0.0),
+        lambda: runs_needed([1.0, 2.0], math.nan),
+        lambda: holm([0.5, math.nan]),
+        lambda: holm([1.5]),
+        lambda: verdict(math.nan, 0.5),
+        lambda: autocorrelation([1.0, 2.0], lag=2),
+        lambda: autocorrelation([1.0, 2.0], lag=-1),
+        lambda: relative_spread([1.0]),
+        lambda: drift([1.0, 2.0]),
+    ],
+)
+def test_senseless_requests_are_refused(call: Callable[[], object]) -> None:
+    with pytest.raises(ValueError, match=r"level|margin|target|p values|lag|at least"):
+        call()
