@@ -1,0 +1,160 @@
+"""Every key a study may have: its type, default and meaning, in one table.
+
+`load` checks against it, docs/reference/study.md is generated from it, and a test holds the two together.
+Framework knobs and model options are not here: they belong to their owners and are checked in `plan`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.spec.study import Network, Repeats
+from paceline.units import BYTES, BYTES_PER_SECOND, FRACTION, SECONDS, parse_quantity
+
+REQUIRED = object()
+"""Marks a key without a default."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Key:
+    """One key of a study."""
+
+    parse: Callable[[Any], Any]
+    """Reads one value; raises ValueError with what it should have been."""
+    default: Any
+    """Used when the key is absent; REQUIRED if it must be there."""
+    doc: str
+    """One line for people."""
+    axis: bool = True
+    """Whether a list of values makes an axis."""
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or not value.strip():
+        raise ValueError(f"{value!r} should be a text in quotes")
+    return value
+
+
+def _whole(minimum: int) -> Callable[[Any], int]:
+    def parse(value: Any) -> int:
+        if isinstance(value, bool) or not isinstance(value, int):
+            raise ValueError(f"{value!r} should be a whole number")
+        if value < minimum:
+            raise ValueError(f"{value} should be at least {minimum}")
+        return value
+
+    return parse
+
+
+def _flag(value: Any) -> bool:
+    if not isinstance(value, bool):
+        raise ValueError(f"{value!r} should be true or false")
+    return value
+
+
+def _one_of(*choices: str) -> Callable[[Any], str]:
+    def parse(value: Any) -> str:
+        if value not in choices:
+            raise ValueError(f"{value!r} should be one of {', '.join(choices)}")
+        return str(value)
+
+    return parse
+
+
+def _positive(units: dict[str, float]) -> Callable[[Any], float]:
+    def parse(value: Any) -> float:
+        quantity = parse_quantity(value, units)
+        if quantity <= 0:
+            raise ValueError(f"{value!r} should be above zero")
+        return quantity
+
+    return parse
+
+
+def _network(value: Any) -> Network:
+    if isinstance(value, str):
+        return Network(preset=value)
+    if not isinstance(value, Mapping):
+        raise ValueError(f"{value!r} should be a name or a table such as {{ bandwidth = '1Gbit', latency = '200us' }}")
+    unknown = set(value) - {"bandwidth", "latency"}
+    if unknown:
+        raise ValueError(f"unknown key {sorted(unknown)[0]!r}; known: bandwidth, latency")
+    bandwidth, latency = value.get("bandwidth"), value.get("latency")
+    return Network(
+        bandwidth_bytes_per_s=None if bandwidth is None else _positive(BYTES_PER_SECOND)(bandwidth),
+        latency_s=None if latency is None else parse_quantity(latency, SECONDS),
+    )
+
+
+def _repeats(value: Any) -> Repeats:
+    if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
+        return Repeats(minimum=value, maximum=value)
+    if not isinstance(value, Mapping) or set(value) != {"min", "max", "until"}:
+        raise ValueError(f"{value!r} does not fit")
+    low, high, until = value["min"], value["max"], parse_quantity(value["until"], FRACTION)
+    # Two runs are the least from which a spread can be told.
+    if not (isinstance(low, int) and isinstance(high, int) and 2 <= low <= high and until > 0):
+        raise ValueError("needs 2 <= min <= max and until above 0")
+    return Repeats(minimum=low, maximum=high, until=until)
+
+
+SECTIONS: dict[str, dict[str, Key]] = {
+    "study": {
+        "name": Key(parse=_text, default=REQUIRED, axis=False, doc="Short name of the study."),
+        "question": Key(parse=_text, default="", axis=False, doc="The question the study answers, in words."),
+    },
+    "workload": {
+        "model": Key(parse=_text, default=REQUIRED, doc="Model id, e.g. resnet20; options in [workload.MODEL]."),
+        "batch_per_worker": Key(parse=_whole(1), default=None, doc="Samples a worker and step: weak scaling."),
+        "batch_global": Key(parse=_whole(1), default=None, doc="Samples a step over all workers: strong scaling."),
+        "input": Key(
+            parse=_one_of("resident", "pipeline"), default="resident",
+            doc="Synthetic samples resident in memory, or a real input pipeline (read, crop, flip, normalise).",
+        ),
+        "loader_workers": Key(
+            parse=_whole(0), default=0, doc="Processes a worker that feed the pipeline; 0: the worker itself."
+        ),
+    },
+    "framework": {
+        "name": Key(parse=_text, default=REQUIRED, doc="Framework, e.g. torch; its knobs in [framework.NAME]."),
+        "strategy": Key(
+            parse=_text, default="data-parallel",
+            doc="How workers share the work; data-parallel: each framework's own default for it.",
+        ),
+        "interpreter": Key(
+            parse=_text, default=None, axis=False,
+            doc="Use this Python, as it is, instead of the framework's pinned environment.",
+        ),
+    },
+    "cluster": {
+        "site": Key(parse=_text, default="local", axis=False, doc="Where processes run."),
+        "hosts": Key(parse=_whole(1), default=1, doc="Number of hosts."),
+        "workers_per_host": Key(parse=_whole(1), default=1, doc="Workers on each host."),
+        "threads_per_worker": Key(parse=_whole(1), default=1, doc="Compute threads, and cores, of each worker."),
+        "device": Key(parse=_one_of("cpu", "cuda"), default="cpu", doc="What the workers compute on."),
+        "network": Key(parse=_network, default=None, doc="Bandwidth and one-way latency of the links, or a preset."),
+        "oversubscribe": Key(
+            parse=_flag, default=False, axis=False, doc="Allow more threads than cores (to study just that)."
+        ),
+    },
+    "measure": {
+        "warmup_steps": Key(parse=_whole(0), default=10, axis=False, doc="Steps before measuring, kept apart."),
+        "steps": Key(parse=_whole(1), default=50, axis=False, doc="Measured steps a run."),
+        "repeats": Key(
+            parse=_repeats, default=Repeats(minimum=3, maximum=3), axis=False,
+            doc="Runs a trial: repeats = 5, or repeats = { min = 3, max = 12, until = '2%' }.",
+        ),
+        "seed": Key(parse=_whole(0), default=0, doc="Seed of the initial weights and the data."),
+        "layers": Key(parse=_flag, default=False, axis=False, doc="Record forward and gradient-ready times per layer."),
+        "time_limit": Key(
+            parse=_positive(SECONDS), default=900.0, axis=False, doc="A run is ended after this long, e.g. '10min'."
+        ),
+        "memory_limit": Key(
+            parse=_positive(BYTES), default=None, axis=False,
+            doc="A worker above this is ended; by default its share of 90 % of the free memory.",
+        ),
+    },
+}  # fmt: skip
+"""Section → key → what it is."""

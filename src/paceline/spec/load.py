@@ -1,0 +1,126 @@
+"""Read a study from TOML. Unknown keys are errors with the nearest known one; values are checked key by key."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import SpecError, did_you_mean
+from paceline.spec.catalog import REQUIRED, SECTIONS, Key
+from paceline.spec.study import Study
+
+if sys.version_info >= (3, 11):
+    import tomllib
+else:
+    import tomli as tomllib
+
+_NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+_SUBTABLES = {"framework": "a framework's knobs", "workload": "a model's options"}
+"""Sections that may hold further tables, named after a framework or a model."""
+
+
+def load_study(path: str | Path) -> Study:
+    """Read and check a study file.
+
+    Raises:
+        SpecError: no such file, not TOML, an unknown key, or a value that does not fit.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SpecError(
+            f"{path}: no such study file", hint="see what is there: ls studies/   start one: docs/tutorial"
+        ) from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}", hint="check its path and permissions") from None
+    try:
+        data = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        raise SpecError(f"{path}: not valid TOML: {error}", hint="see docs/reference/study.md for the form") from None
+    return read_study(data, source=str(path))
+
+
+def read_study(data: Mapping[str, Any], *, source: str = "study") -> Study:
+    """Check parsed TOML (or a dict of the same shape) and fill in the defaults."""
+    _refuse_unknown(data, SECTIONS, source, "")
+    axes: dict[str, tuple[Any, ...]] = {}
+    subtables: dict[str, dict[str, dict[str, tuple[Any, ...]]]] = {section: {} for section in _SUBTABLES}
+    for section, keys in SECTIONS.items():
+        table = data.get(section, {})
+        if not isinstance(table, Mapping):
+            raise SpecError(f"{source}: {section}: should be a table", hint=f"write [{section}] on a line of its own")
+        plain = dict(table)
+        if section in _SUBTABLES:
+            for name in [k for k, v in table.items() if isinstance(v, Mapping) and k not in keys]:
+                subtables[section][name] = {k: _values(v) for k, v in plain.pop(name).items()}
+        _refuse_unknown(plain, keys, source, f"{section}.")
+        for name, key in keys.items():
+            axes[f"{section}.{name}"] = _axis(key, plain.get(name), f"{source}: {section}.{name}")
+    _check_name(axes["study.name"][0], source)
+    _check_batch(axes, source)
+    return Study(
+        name=axes["study.name"][0],
+        question=axes["study.question"][0],
+        source=source,
+        axes=axes,
+        knobs=subtables["framework"],
+        model_options=subtables["workload"],
+        repeats=axes["measure.repeats"][0],
+    )
+
+
+def _values(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, list) else (value,)
+
+
+def _axis(key: Key, value: Any, where: str) -> tuple[Any, ...]:
+    if value is None:
+        if key.default is REQUIRED:
+            raise SpecError(f"{where}: is missing", hint=f"add it: {key.doc}")
+        return (key.default,)
+    values = _values(value)
+    if not values:
+        raise SpecError(f"{where}: is an empty list", hint="give at least one value, or leave the key out")
+    if len(values) > 1 and not key.axis:
+        raise SpecError(f"{where}: cannot be an axis", hint="give one value; write one study for each other")
+    parsed = []
+    for one in values:
+        try:
+            parsed.append(key.parse(one))
+        except ValueError as error:
+            raise SpecError(f"{where}: {error}", hint=key.doc) from None
+    return tuple(dict.fromkeys(parsed))
+
+
+def _refuse_unknown(table: Mapping[str, Any], known: Mapping[str, Any], source: str, prefix: str) -> None:
+    for name in table:
+        if name not in known:
+            raise SpecError(
+                f"{source}: unknown key '{prefix}{name}'",
+                hint=f"{did_you_mean(name, known)}   all keys: docs/reference/study.md",
+            )
+
+
+def _check_name(name: str, source: str) -> None:
+    if not _NAME.match(name):
+        raise SpecError(
+            f"{source}: study.name: {name!r} does not fit", hint="use letters, digits, dash and underscore"
+        )
+
+
+def _check_batch(axes: dict[str, tuple[Any, ...]], source: str) -> None:
+    weak, strong = (axes[f"workload.batch_{kind}"] != (None,) for kind in ("per_worker", "global"))
+    if weak and strong:
+        raise SpecError(
+            f"{source}: workload: batch_per_worker and batch_global exclude each other",
+            hint="keep batch_per_worker for weak scaling, or batch_global for strong scaling",
+        )
+    if not weak and not strong:
+        raise SpecError(
+            f"{source}: workload.batch_per_worker: is missing",
+            hint="give batch_per_worker (weak scaling) or batch_global (strong scaling)",
+        )

@@ -1,0 +1,78 @@
+"""A study: a question with axes. Plain data; nothing here looks at the machine or knows a framework."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Network:
+    """The links between hosts that the site should emulate or that the user states."""
+
+    bandwidth_bytes_per_s: float | None = None
+    """Rate of each host's link; None: as fast as it is."""
+    latency_s: float | None = None
+    """One-way delay; None: as it is."""
+    preset: str | None = None
+    """A name the site knows ("1GbE"), resolved by the site."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "bandwidth_bytes_per_s": self.bandwidth_bytes_per_s,
+            "latency_s": self.latency_s,
+            "preset": self.preset,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Network:
+        return cls(**data)
+
+    @property
+    def label(self) -> str:
+        if self.preset:
+            return self.preset
+        parts = []
+        if self.bandwidth_bytes_per_s is not None:
+            parts.append(f"{self.bandwidth_bytes_per_s * 8 / 1e6:g}Mbit")
+        if self.latency_s is not None:
+            parts.append(f"{self.latency_s * 1e6:g}us")
+        return "-".join(parts) or "as-is"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Repeats:
+    """How often each trial is repeated in fresh processes."""
+
+    minimum: int
+    """Runs that every trial gets."""
+    maximum: int
+    """Runs that no trial exceeds; equal to the minimum when the number is exact."""
+    until: float | None = None
+    """Stop early once the 95 % interval's relative half-width is below this; None when exact."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Study:
+    """What the user asked, every key an axis: a tuple of one value (fixed) or several (swept)."""
+
+    name: str
+    """Readable name; letters, digits, dash and underscore."""
+    question: str
+    """The question in the user's words; the report answers it."""
+    source: str
+    """Where it was read from, for messages."""
+    axes: Mapping[str, tuple[Any, ...]]
+    """"section.key" → values, for every key of the catalogue (defaults filled in)."""
+    knobs: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    """framework → knob → values, from [framework.NAME]; checked against its capabilities in `plan`."""
+    model_options: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    """model → option → values, from [workload.MODEL]."""
+    repeats: Repeats = field(default_factory=lambda: Repeats(minimum=3, maximum=3))
+    """How often each trial is repeated."""
+
+    def one(self, key: str) -> Any:
+        """The value of a key that cannot be an axis."""
+        (value,) = self.axes[key]
+        return value

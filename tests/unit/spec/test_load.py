@@ -1,0 +1,107 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from paceline.errors import SpecError
+from paceline.spec import Network, Repeats, load_study, read_study
+
+MINIMAL = {
+    "study": {"name": "s"},
+    "workload": {"model": "mlp", "batch_per_worker": 8},
+    "framework": {"name": "null"},
+}
+
+
+def changed(section: str, **keys: object) -> dict[str, dict[str, object]]:
+    return {**MINIMAL, section: {**MINIMAL.get(section, {}), **keys}}
+
+
+def test_defaults_of_the_cluster_are_one_local_worker_with_one_thread() -> None:
+    study = read_study(MINIMAL)
+
+    assert study.axes["cluster.site"] == ("local",)
+    assert study.axes["cluster.hosts"] == (1,)
+    assert study.axes["cluster.workers_per_host"] == (1,)
+    assert study.axes["cluster.threads_per_worker"] == (1,)
+
+
+def test_plain_value_is_fixed_and_list_is_an_axis() -> None:
+    study = read_study(changed("cluster", workers_per_host=[1, 2], threads_per_worker=2))
+
+    assert study.axes["cluster.workers_per_host"] == (1, 2)
+    assert study.axes["cluster.threads_per_worker"] == (2,)
+
+
+def test_repeated_value_of_an_axis_counts_once() -> None:
+    assert read_study(changed("cluster", workers_per_host=[2, 2])).axes["cluster.workers_per_host"] == (2,)
+
+
+def test_tables_named_after_framework_and_model_are_kept_for_the_plan() -> None:
+    study = read_study(changed("framework", null={"compute": ["1ms", "2ms"]}))
+
+    assert study.knobs == {"null": {"compute": ("1ms", "2ms")}}
+
+
+def test_network_takes_units_and_presets() -> None:
+    study = read_study(changed("cluster", network=[{"bandwidth": "1Gbit", "latency": "200us"}, "10GbE"]))
+
+    assert study.axes["cluster.network"] == (
+        Network(bandwidth_bytes_per_s=125e6, latency_s=pytest.approx(200e-6)),
+        Network(preset="10GbE"),
+    )
+
+
+def test_adaptive_repeats_have_bounds_and_a_goal() -> None:
+    study = read_study(changed("measure", repeats={"min": 3, "max": 12, "until": "2%"}))
+
+    assert study.repeats == Repeats(minimum=3, maximum=12, until=0.02)
+
+
+@pytest.mark.parametrize(
+    ("data", "message", "hint"),
+    [
+        ({**MINIMAL, "cluter": {}}, "unknown key 'cluter'", "did you mean 'cluster'?"),
+        (changed("measure", warmup_step=3), "unknown key 'measure.warmup_step'", "did you mean 'warmup_steps'?"),
+        (changed("workload", batch_per_worker="32"), "workload.batch_per_worker", "weak scaling"),
+        (changed("workload", batch_per_worker=0), "at least 1", "weak scaling"),
+        (changed("workload", batch_global=8), "exclude each other", "strong scaling"),
+        (changed("measure", time_limit="5 parsecs"), "'parsecs'", "10min"),
+        (changed("measure", time_limit="5MB"), "takes one of ns", "10min"),
+        (changed("measure", time_limit=300), "has no unit", "10min"),
+        (changed("cluster", network={"bandwidth": "200us"}), "takes one of bit", "Bandwidth"),
+        (changed("cluster", network={"speed": "1Gbit"}), "unknown key 'speed'", "Bandwidth"),
+        (changed("cluster", device="gpu"), "one of cpu, cuda", "compute on"),
+        (changed("cluster", workers_per_host=[]), "empty list", "at least one"),
+        (changed("measure", steps=[1, 2]), "cannot be an axis", "one value"),
+        (changed("measure", repeats={"min": 5, "max": 3, "until": "2%"}), "min <= max", "repeats = 5"),
+        (changed("measure", repeats="many"), "does not fit", "repeats = 5"),
+        (changed("study", name="a b"), "does not fit", "letters"),
+        ({"study": {"name": "s"}, "framework": {"name": "null"}}, "workload.model: is missing", "add it"),
+    ],
+)
+def test_wrong_study_says_where_and_what_to_write(data: dict[str, object], message: str, hint: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_study(data, source="s.toml")
+
+    assert caught.value.message.startswith("s.toml: ")
+    assert message in caught.value.message
+    assert hint in (caught.value.hint or "")
+
+
+def test_missing_file_is_named(tmp_path: Path) -> None:
+    with pytest.raises(SpecError, match="no such study file"):
+        load_study(tmp_path / "absent.toml")
+
+
+def test_broken_toml_names_the_line(tmp_path: Path) -> None:
+    path = tmp_path / "broken.toml"
+    path.write_text("[study\nname = 1")
+    with pytest.raises(SpecError, match="line 1"):
+        load_study(path)
+
+
+@pytest.mark.parametrize("path", sorted((Path(__file__).parents[3] / "studies").glob("*.toml")), ids=lambda p: p.stem)
+def test_every_shipped_study_loads(path: Path) -> None:
+    assert load_study(path).question.endswith("?")
