@@ -1,0 +1,7 @@
+"""What will happen: trials without open questions, the order of runs, the skips with reasons, the estimate. Pure."""
+
+from paceline.plan.expand import Catalog, expand
+from paceline.plan.schedule import Plan, PlannedRun, Proposal, Skip, schedule
+from paceline.plan.trial import Trial
+
+__all__ = ["Catalog", "Plan", "PlannedRun", "Proposal", "Skip", "Trial", "expand", "schedule"]

@@ -1,0 +1,140 @@
+"""What a framework or a site can do, as data, so that `plan` refuses before anything runs, with the reason.
+
+Frameworks and sites fill these in; stages read them. A stage that wants to ask for a framework by name is
+missing a field here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from paceline.errors import SpecError, did_you_mean
+from paceline.plan.trial import Trial
+from paceline.units import parse_quantity
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Knob:
+    """One setting of a framework that a study may fix or sweep under [framework.NAME]."""
+
+    default: Any
+    """Value when the study says nothing."""
+    doc: str
+    """One line for people."""
+    choices: tuple[Any, ...] = ()
+    """The values it takes; empty: any of the default's type (or of `type`)."""
+    units: Mapping[str, float] | None = None
+    """Given as a quantity with one of these units; stored in SI."""
+    minimum: float | None = None
+    """Smallest number that makes sense."""
+    maximum: float | None = None
+    """Largest number that makes sense."""
+    type: type | None = None
+    """Type when the default is None (which then means: the framework's own default)."""
+
+    def parse(self, value: Any) -> Any:
+        """Read one value; raises ValueError with what it should have been."""
+        if value is None:
+            return self.default
+        if self.choices:
+            if value not in self.choices or isinstance(value, bool) != isinstance(self.choices[0], bool):
+                raise ValueError(f"{value!r} should be one of {', '.join(map(str, self.choices))}")
+            return value
+        if self.units is not None:
+            value = parse_quantity(value, dict(self.units), bare=1.0)
+        kind: Any = self.type or type(self.default)
+        if kind is float and isinstance(value, int) and not isinstance(value, bool):
+            value = float(value)
+        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+            raise ValueError(f"{value!r} should be a {kind.__name__}")
+        if self.minimum is not None and value < self.minimum:
+            raise ValueError(f"{value!r} should be at least {self.minimum:g}")
+        if self.maximum is not None and value > self.maximum:
+            raise ValueError(f"{value!r} should be at most {self.maximum:g}")
+        return value
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Strategy:
+    """One way in which workers share the work."""
+
+    strategy_class: str = "exact"
+    """"exact", "approximate" or "asynchronous"."""
+    max_workers: int | None = None
+    """1 for single-process strategies."""
+    doc: str = ""
+    """One line for people."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Capabilities:
+    """What a framework can do."""
+
+    strategies: Mapping[str, Strategy]
+    """The framework's own names."""
+    data_parallel: str
+    """Which of them "data-parallel" means."""
+    knobs: Mapping[str, Knob] = field(default_factory=dict)
+    """Settings under [framework.NAME]."""
+    layer_kinds: frozenset[str] | None = None
+    """Kinds of layers its builder knows; None: all."""
+    devices: Mapping[str, str] = field(default_factory=lambda: {"cpu": "ready"})
+    """Device → "ready" or "untested"."""
+    inputs: frozenset[str] = frozenset({"resident"})
+    """"resident", "pipeline"."""
+    phases: tuple[str, ...] = ()
+    """Phases it reports, in the order of the step."""
+    layer_times: bool = False
+    """Whether per-layer times can be had."""
+    ports: int = 1
+    """Ports that a run needs for its rendezvous."""
+    startup_s: float = 5.0
+    """Guess of process start to first step, for the estimate before anything was measured."""
+    guess_step_s: Callable[[Trial], float] | None = None
+    """Seconds a step where the framework knows better than its FLOPs; None: guessed from the FLOPs."""
+    refuses: Callable[[Trial], str | None] = field(default=lambda _trial: None)
+    """Combinations that the framework itself rules out: the reason, or None."""
+    simulated: Callable[[Mapping[str, Any]], bool] = field(default=lambda _knobs: False)
+    """Whether these knobs make times that are drawn, not measured."""
+
+    def resolve_strategy(self, wanted: str, where: str) -> str:
+        """The framework's own name for a strategy; raises SpecError for one it does not have."""
+        if wanted == "data-parallel":
+            return self.data_parallel
+        if wanted not in self.strategies:
+            raise SpecError(
+                f"{where}: unknown strategy '{wanted}'",
+                hint=did_you_mean(wanted, [*self.strategies, "data-parallel"]),
+            )
+        return wanted
+
+    def refusal(self, trial: Trial, layer_kinds: frozenset[str]) -> str | None:
+        """Why this trial cannot run, in words, or None."""
+        strategy = self.strategies[trial.framework.strategy]
+        if strategy.max_workers is not None and trial.workers > strategy.max_workers:
+            return f"strategy {trial.framework.strategy} takes at most {strategy.max_workers} worker(s)"
+        if self.layer_kinds is not None and (missing := layer_kinds - self.layer_kinds):
+            return f"no layers of kind {', '.join(sorted(missing))}"
+        if trial.cluster.device not in self.devices:
+            return f"does not run on {trial.cluster.device}"
+        if trial.workload.input not in self.inputs:
+            return f"has no {trial.workload.input} input"
+        if trial.measure.layers and not self.layer_times:
+            return "cannot give per-layer times"
+        return self.refuses(trial)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SiteLimits:
+    """What a site offers."""
+
+    hosts: int
+    """Most hosts it has."""
+    cores_per_host: int
+    """Cores that workers of one host can be pinned to."""
+    networks: bool = False
+    """Whether it can set bandwidth and latency."""
+    devices: Mapping[str, int] = field(default_factory=dict)
+    """Accelerators a host, by kind."""

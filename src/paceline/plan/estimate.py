@@ -1,0 +1,44 @@
+"""How long a run will take, before it is run: from earlier runs of the same trial, else guessed from FLOPs.
+
+The guess is for planning an afternoon, not for comparing anything: it says "guessed", and the first run corrects it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from paceline.plan.capabilities import Capabilities
+from paceline.plan.trial import Trial
+from paceline.workloads.cost import cost
+from paceline.workloads.graph import Graph
+
+GUESSED_FLOPS_PER_CORE = 2e10
+"""fp32 training on one core of a current server with a tuned library: 1e10 to 5e10 were seen; the middle, so that
+an estimate errs by a factor of two or three, not of ten."""
+STEP_OVERHEAD_S = 2e-3
+"""A step of the smallest models is bound by calls, not by FLOPs."""
+
+
+def make_estimate(
+    capabilities: Mapping[str, Capabilities],
+    graph: Callable[[str, Mapping[str, Any]], Graph],
+    seen_s: Mapping[str, float],
+) -> Callable[[Trial], float]:
+    """A function from trial to seconds. `seen_s`: trial id → elapsed seconds of earlier runs."""
+
+    def estimate(trial: Trial) -> float:
+        if trial.id in seen_s:
+            return seen_s[trial.id]
+        known = capabilities[trial.framework.name]
+        if trial.framework.simulated:
+            return known.startup_s
+        step = known.guess_step_s(trial) if known.guess_step_s else _guess_step_s(trial)
+        return min(known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps), trial.limits.time_s)
+
+    def _guess_step_s(trial: Trial) -> float:
+        total = cost(graph(trial.workload.model, trial.workload.options))
+        flops = (total.forward_flops + total.backward_flops) * trial.workload.batch_per_worker
+        return STEP_OVERHEAD_S + flops / (GUESSED_FLOPS_PER_CORE * trial.cluster.threads_per_worker)
+
+    return estimate

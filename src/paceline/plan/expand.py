@@ -1,0 +1,196 @@
+"""From a study to trials: every axis multiplied out, every default decided, every impossibility given a reason.
+
+Pure: what frameworks and sites can do, which locks their environments have, and how to get a graph are passed in,
+so this module imports neither family.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.errors import SpecError, did_you_mean
+from paceline.plan.capabilities import Capabilities, SiteLimits
+from paceline.plan.trial import ClusterChoice, FrameworkChoice, Limits, MeasureChoice, Trial, WorkloadChoice
+from paceline.spec.study import Study
+from paceline.workloads.graph import Graph
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Catalog:
+    """What is known about the world, gathered by the caller."""
+
+    capabilities: Mapping[str, Capabilities]
+    """framework → what it can do, for every framework the study names."""
+    environments: Mapping[str, tuple[str, str]]
+    """framework → (environment name, digest of its lock)."""
+    unavailable: Mapping[str, str]
+    """framework → why it cannot run here at all; its trials are skipped with that reason."""
+    site: SiteLimits
+    """What the study's site offers."""
+    graph: Callable[[str, Mapping[str, Any]], Graph]
+    """model and options → graph."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Expanded:
+    """One trial, or the reason why it will not run."""
+
+    trial: Trial
+    refusal: str | None
+    """None: it can run."""
+
+
+def expand(study: Study, catalog: Catalog) -> list[Expanded]:
+    """Multiply the axes out, in the order in which the study names them.
+
+    Raises:
+        SpecError: a knob, option, strategy or model that nobody knows, or more cores than there are.
+    """
+    _refuse_strangers(study, catalog)
+    out: dict[str, Expanded] = {}
+    for framework, workload, cluster in itertools.product(
+        _frameworks(study, catalog), _workloads(study, catalog), _clusters(study)
+    ):
+        choice, graph, batch_global = workload
+        refusal = catalog.unavailable.get(framework.name)
+        if batch_global is not None:
+            share, rest = divmod(batch_global, cluster.workers)
+            if rest or share == 0:
+                refusal = f"batch_global {batch_global} cannot be shared equally by {cluster.workers} workers"
+            choice = _with_batch(choice, max(share, 1))
+        trial = Trial(
+            workload=choice, framework=framework, cluster=cluster, measure=_measure(study), limits=_limits(study)
+        )
+        if not trial.framework.simulated:
+            _refuse_missing_cores(study, trial, catalog.site)
+        kinds = frozenset(layer.kind for layer in graph.layers)
+        refusal = (
+            refusal or _site_refusal(trial, catalog.site) or catalog.capabilities[framework.name].refusal(trial, kinds)
+        )
+        out.setdefault(trial.id, Expanded(trial=trial, refusal=refusal))
+    return list(out.values())
+
+
+def _product(axes: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+    for values in itertools.product(*axes.values()):
+        yield dict(zip(axes, values, strict=True))
+
+
+def _frameworks(study: Study, catalog: Catalog) -> Iterator[FrameworkChoice]:
+    for name, wanted in itertools.product(study.axes["framework.name"], study.axes["framework.strategy"]):
+        known = catalog.capabilities[name]
+        strategy = known.resolve_strategy(wanted, f"{study.source}: framework.strategy")
+        environment, lock = catalog.environments[name]
+        for knobs in _product(_knob_axes(study, name, known)):
+            yield FrameworkChoice(
+                name=name, strategy=strategy, strategy_class=known.strategies[strategy].strategy_class,
+                knobs=knobs, environment=environment, lock=lock, simulated=known.simulated(knobs),
+            )  # fmt: skip
+
+
+def _knob_axes(study: Study, name: str, known: Capabilities) -> dict[str, tuple[Any, ...]]:
+    asked = study.knobs.get(name, {})
+    axes = {}
+    for knob in asked:
+        if knob not in known.knobs:
+            raise SpecError(
+                f"{study.source}: framework.{name}: unknown knob '{knob}'",
+                hint=f"{did_you_mean(knob, known.knobs)}   what they do: paceline doctor --framework {name}",
+            )
+    for knob, description in known.knobs.items():
+        values = []
+        for value in asked.get(knob, (None,)):
+            try:
+                values.append(description.parse(value))
+            except ValueError as error:
+                raise SpecError(f"{study.source}: framework.{name}.{knob}: {error}", hint=description.doc) from None
+        axes[knob] = tuple(dict.fromkeys(values))
+    return axes
+
+
+def _workloads(study: Study, catalog: Catalog) -> Iterator[tuple[WorkloadChoice, Graph, int | None]]:
+    strong = study.axes["workload.batch_global"] != (None,)
+    batches = study.axes["workload.batch_global" if strong else "workload.batch_per_worker"]
+    for model in study.axes["workload.model"]:
+        for options in _product(study.model_options.get(model, {})):
+            try:
+                graph = catalog.graph(model, options)
+            except SpecError as error:
+                raise SpecError(f"{study.source}: workload.model: {error.message}", hint=error.hint) from None
+            for batch, feed, loaders, seed in itertools.product(
+                batches, study.axes["workload.input"], study.axes["workload.loader_workers"],
+                study.axes["measure.seed"],
+            ):  # fmt: skip
+                # Loader workers mean nothing to resident data: one trial, not several that are the same.
+                choice = WorkloadChoice(
+                    model=model, options=options, graph=graph.hash, batch_per_worker=batch,
+                    scaling="strong" if strong else "weak", input=feed,
+                    loader_workers=loaders if feed == "pipeline" else 0, seed=seed,
+                )  # fmt: skip
+                yield choice, graph, batch if strong else None
+
+
+def _with_batch(choice: WorkloadChoice, batch: int) -> WorkloadChoice:
+    return WorkloadChoice(
+        model=choice.model, options=choice.options, graph=choice.graph, batch_per_worker=batch,
+        scaling=choice.scaling, input=choice.input, loader_workers=choice.loader_workers, seed=choice.seed,
+    )  # fmt: skip
+
+
+def _clusters(study: Study) -> Iterator[ClusterChoice]:
+    keys = ("hosts", "workers_per_host", "threads_per_worker", "device", "network")
+    for values in itertools.product(*(study.axes[f"cluster.{key}"] for key in keys)):
+        yield ClusterChoice(
+            site=study.one("cluster.site"), oversubscribe=study.one("cluster.oversubscribe"),
+            **dict(zip(keys, values, strict=True)),
+        )  # fmt: skip
+
+
+def _measure(study: Study) -> MeasureChoice:
+    return MeasureChoice(
+        warmup_steps=study.one("measure.warmup_steps"),
+        steps=study.one("measure.steps"),
+        layers=study.one("measure.layers"),
+    )
+
+
+def _limits(study: Study) -> Limits:
+    return Limits(time_s=study.one("measure.time_limit"), memory_bytes=study.one("measure.memory_limit"))
+
+
+def _refuse_strangers(study: Study, catalog: Catalog) -> None:
+    """Tables for frameworks or models that the study does not use are slips of the pen, not wishes."""
+    for kind, tables, used in (
+        ("framework", study.knobs, study.axes["framework.name"]),
+        ("workload", study.model_options, study.axes["workload.model"]),
+    ):
+        for name in tables:
+            if name not in used:
+                raise SpecError(f"{study.source}: {kind}.{name}: not part of this study", hint=did_you_mean(name, used))
+    missing = [name for name in study.axes["framework.name"] if name not in catalog.capabilities]
+    assert not missing, f"the caller gathered no capabilities for {missing}"
+
+
+def _refuse_missing_cores(study: Study, trial: Trial, site: SiteLimits) -> None:
+    cluster = trial.cluster
+    wanted = cluster.workers_per_host * cluster.threads_per_worker
+    if wanted > site.cores_per_host and not cluster.oversubscribe:
+        raise SpecError(
+            f"{study.source}: cluster: {cluster.workers_per_host} workers × {cluster.threads_per_worker} threads "
+            f"want {wanted} cores a host, and there are {site.cores_per_host}",
+            hint="lower workers_per_host or threads_per_worker, or write oversubscribe = true to study just that",
+        )
+
+
+def _site_refusal(trial: Trial, site: SiteLimits) -> str | None:
+    cluster = trial.cluster
+    if cluster.hosts > site.hosts:
+        return f"site {cluster.site} has {site.hosts} host(s), the trial wants {cluster.hosts}"
+    if cluster.network is not None and not site.networks:
+        return f"site {cluster.site} cannot set a network"
+    if cluster.device != "cpu" and cluster.workers_per_host > site.devices.get(cluster.device, 0):
+        return f"site {cluster.site} has {site.devices.get(cluster.device, 0)} {cluster.device} device(s) a host"
+    return None

@@ -1,0 +1,68 @@
+"""The job file of a run: everything its ranks need to know, as JSON. Pure; the paths are passed in."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from paceline.plan.process import Process, Topology
+from paceline.plan.trial import Trial
+
+JOB_VERSION = 1
+"""Spoken by paceline_worker.protocol.VERSION; a contract test holds the two together."""
+
+
+def make_job(
+    trial: Trial,
+    *,
+    run_id: str,
+    repeat: int,
+    module: str,
+    graph: Mapping[str, Any],
+    topology: Topology,
+    processes: Sequence[Process],
+    weights: Mapping[str, str] | None,
+    data_index: str | None,
+) -> dict[str, Any]:
+    """The job as the worker reads it (paceline_worker.protocol.Job documents each field)."""
+    workers = [p for p in processes if p.rank is not None]
+    per_host: dict[int, int] = {}
+    described = []
+    for worker in sorted(workers, key=lambda p: p.rank or 0):
+        host = topology.hosts[worker.host]
+        local_rank = per_host.get(worker.host, 0)
+        per_host[worker.host] = local_rank + 1
+        described.append({
+            "rank": worker.rank, "host": host.name, "address": host.address, "interface": host.interface,
+            "cores": list(worker.cores), "local_rank": local_rank,
+        })  # fmt: skip
+    return {
+        "version": JOB_VERSION,
+        "run_id": run_id,
+        "repeat": repeat,
+        "framework": {
+            "name": trial.framework.name,
+            "module": module,
+            "strategy": trial.framework.strategy,
+            "knobs": dict(trial.framework.knobs),
+        },
+        "graph": dict(graph),
+        "weights": None if weights is None else dict(weights),
+        "input": {
+            "kind": trial.workload.input,
+            "index": data_index,
+            "loader_workers": trial.workload.loader_workers,
+        },
+        "batch_per_worker": trial.workload.batch_per_worker,
+        "seed": trial.workload.seed,
+        "world_size": trial.workers,
+        "processes": described,
+        "rendezvous": {"address": topology.hosts[0].address, "ports": list(topology.ports)},
+        "threads": trial.cluster.threads_per_worker,
+        "device": trial.cluster.device,
+        "measure": {
+            "warmup_steps": trial.measure.warmup_steps,
+            "steps": trial.measure.steps,
+            "layers": trial.measure.layers,
+        },
+    }

@@ -1,0 +1,125 @@
+"""Decide in which order runs happen, and which do not.
+
+Pure: same arguments, same plan. What is already recorded is passed in as ids, so this module imports no `record`.
+Repeats are interleaved over trials (A B A B), so that a drift of the machine does not look like a framework; every
+other round runs backwards (A B B A), so that a steady drift inside a round does not either.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from paceline.plan.expand import Expanded
+from paceline.plan.trial import Trial
+from paceline.spec.study import Study
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PlannedRun:
+    """One repeat of one trial, to be run."""
+
+    trial: Trial
+    repeat: int
+    attempt: int
+    """0, or more when an earlier attempt failed and a retry was asked for."""
+    estimate_s: float
+
+    @property
+    def run_id(self) -> str:
+        return f"{self.trial.id}.r{self.repeat}.a{self.attempt}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Skip:
+    """A trial, or a run of it, that will not happen, and why."""
+
+    trial: Trial
+    reason: str
+    repeat: int | None = None
+    """None: the whole trial."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Plan:
+    """Ordered runs, the skips with their reasons, the estimated time."""
+
+    study: str
+    runs: tuple[PlannedRun, ...]
+    skipped: tuple[Skip, ...]
+    """Trials that cannot run."""
+    done: tuple[Skip, ...]
+    """Runs that are recorded already."""
+
+    @property
+    def estimate_s(self) -> float:
+        return sum(run.estimate_s for run in self.runs)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "study": self.study,
+            "estimate_s": self.estimate_s,
+            "runs": [
+                {"run": r.run_id, "trial": r.trial.id, "repeat": r.repeat, "estimate_s": r.estimate_s}
+                for r in self.runs
+            ],
+            "skipped": [{"trial": s.trial.id, "reason": s.reason} for s in self.skipped],
+            "done": [{"trial": s.trial.id, "repeat": s.repeat, "reason": s.reason} for s in self.done],
+            "trials": {t.id: t.to_json() for t in self.trials},
+        }
+
+    @property
+    def trials(self) -> list[Trial]:
+        """Every trial the plan speaks of, once, skipped ones last."""
+        seen = {entry.trial.id: entry.trial for entry in (*self.runs, *self.done, *self.skipped)}
+        return list(seen.values())
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proposal:
+    """What a stage right of the record would like to be run next; `run.campaign` runs it."""
+
+    study: Study
+    reason: str
+    """In words, for the user."""
+    repeats: Mapping[str, int] = field(default_factory=dict)
+    """trial id → total number of repeats wanted; empty: the study's own for all its trials."""
+
+
+def schedule(
+    study: Study,
+    expanded: Sequence[Expanded],
+    *,
+    estimate: Callable[[Trial], float],
+    done: Mapping[tuple[str, int], str] | None = None,
+    attempts: Mapping[tuple[str, int], int] | None = None,
+    retry: Collection[str] = (),
+    repeats: Mapping[str, int] | None = None,
+) -> Plan:
+    """Order the runs of a study in interleaved rounds.
+
+    Args:
+        estimate: seconds a run of this trial will take.
+        done: (trial id, repeat) → outcome of what is recorded already on this machine.
+        attempts: (trial id, repeat) → attempts recorded so far.
+        retry: outcomes that are run again.
+        repeats: total repeats by trial id, instead of the study's minimum; trials not named are left alone.
+    """
+    done, attempts = done or {}, attempts or {}
+    skipped = tuple(Skip(trial=e.trial, reason=e.refusal) for e in expanded if e.refusal)
+    trials = [e.trial for e in expanded if not e.refusal]
+    wanted = repeats or {trial.id: study.repeats.minimum for trial in trials}
+    runs, already = [], []
+    for repeat in range(max(wanted.values(), default=0)):
+        order = trials if repeat % 2 == 0 else trials[::-1]
+        for trial in order:
+            if repeat >= wanted.get(trial.id, 0):
+                continue
+            outcome = done.get((trial.id, repeat))
+            if outcome is not None and outcome not in retry:
+                already.append(Skip(trial=trial, repeat=repeat, reason=f"recorded: {outcome}"))
+                continue
+            attempt = attempts.get((trial.id, repeat), 0)
+            runs.append(PlannedRun(trial=trial, repeat=repeat, attempt=attempt, estimate_s=estimate(trial)))
+    return Plan(study=study.name, runs=tuple(runs), skipped=skipped, done=tuple(already))

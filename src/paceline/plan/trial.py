@@ -1,0 +1,152 @@
+"""A trial: one fully resolved configuration, with nothing left to decide. Its id is a readable name plus a hash."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from paceline.spec.study import Network
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WorkloadChoice:
+    """What is trained."""
+
+    model: str
+    """Model id."""
+    options: Mapping[str, Any]
+    """Options given to the model."""
+    graph: str
+    """Hash of the neutral graph that came out."""
+    batch_per_worker: int
+    """Samples a worker and step."""
+    scaling: str
+    """"weak" (batch per worker was asked) or "strong" (global batch was asked)."""
+    input: str
+    """"resident" or "pipeline"."""
+    loader_workers: int
+    """Processes a worker that feed the pipeline."""
+    seed: int
+    """Seed of weights and data."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class FrameworkChoice:
+    """What trains it."""
+
+    name: str
+    """Framework id."""
+    strategy: str
+    """The framework's own name of the strategy, resolved."""
+    strategy_class: str
+    """"exact", "approximate" or "asynchronous"; classes are never ranked in one list."""
+    knobs: Mapping[str, Any]
+    """Every knob of the framework with its value, defaults included."""
+    environment: str
+    """Name of the environment, or the interpreter's path."""
+    lock: str
+    """Digest of the environment's lock; a changed lock is another trial."""
+    simulated: bool = False
+    """Times are drawn from a law, not measured."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ClusterChoice:
+    """Where it is trained."""
+
+    site: str
+    """Site id."""
+    hosts: int
+    """Number of hosts."""
+    workers_per_host: int
+    """Workers on each host."""
+    threads_per_worker: int
+    """Threads, and cores, of each worker."""
+    device: str
+    """"cpu" or "cuda"."""
+    network: Network | None
+    """Links between hosts; None: as they are."""
+    oversubscribe: bool
+    """More threads than cores were asked for on purpose."""
+
+    @property
+    def workers(self) -> int:
+        return self.hosts * self.workers_per_host
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class MeasureChoice:
+    """How it is measured."""
+
+    warmup_steps: int
+    """Steps before measuring."""
+    steps: int
+    """Measured steps."""
+    layers: bool
+    """Per-layer times wanted."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Limits:
+    """When a run is ended by force. No part of the trial's identity: they change no number of a run that ends well."""
+
+    time_s: float
+    """Wall time of a run, set-up included."""
+    memory_bytes: float | None
+    """Resident memory a worker; None: its share of what is free."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Trial:
+    """One fully resolved configuration."""
+
+    workload: WorkloadChoice
+    framework: FrameworkChoice
+    cluster: ClusterChoice
+    measure: MeasureChoice
+    limits: Limits = field(compare=False)
+
+    @property
+    def workers(self) -> int:
+        return self.cluster.workers
+
+    @property
+    def batch_global(self) -> int:
+        return self.workload.batch_per_worker * self.workers
+
+    @property
+    def id(self) -> str:
+        """Readable name plus hash of the content, e.g. torch-ddp.resnet20.b32.2w1t-9f3c1a2b."""
+        content = self.to_json()
+        del content["limits"]
+        digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
+        return f"{self.label}-{digest}"
+
+    @property
+    def label(self) -> str:
+        """The readable part of the id."""
+        cluster = self.cluster
+        workers = f"{cluster.hosts}h" if cluster.hosts > 1 else ""
+        workers += f"{cluster.workers_per_host}w{cluster.threads_per_worker}t"
+        network = f".{cluster.network.label}" if cluster.network else ""
+        framework = f"{self.framework.name}-{self.framework.strategy}"
+        return f"{framework}.{self.workload.model}.b{self.workload.batch_per_worker}.{workers}{network}"
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Trial:
+        cluster = dict(data["cluster"])
+        if cluster["network"] is not None:
+            cluster["network"] = Network.from_json(cluster["network"])
+        return cls(
+            workload=WorkloadChoice(**data["workload"]),
+            framework=FrameworkChoice(**data["framework"]),
+            cluster=ClusterChoice(**cluster),
+            measure=MeasureChoice(**data["measure"]),
+            limits=Limits(**data["limits"]),
+        )

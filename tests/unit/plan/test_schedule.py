@@ -1,0 +1,53 @@
+from __future__ import annotations
+
+from paceline.plan import schedule
+from paceline.plan.expand import Expanded, expand
+from plans import catalog, study
+
+
+def expanded() -> list[Expanded]:
+    return expand(study({"workers_per_host": [1, 2]}), catalog())
+
+
+def test_repeats_are_interleaved_and_every_other_round_runs_backwards() -> None:
+    plan = schedule(study({"workers_per_host": [1, 2]}), expanded(), estimate=lambda _: 1.0)
+
+    assert [(r.trial.workers, r.repeat) for r in plan.runs] == [(1, 0), (2, 0), (2, 1), (1, 1), (1, 2), (2, 2)]
+    assert plan.estimate_s == 6.0
+
+
+def test_recorded_runs_are_not_planned_again_failed_ones_only_on_request() -> None:
+    trials = expanded()
+    one, two = (e.trial.id for e in trials)
+    done = {(one, 0): "ok", (two, 0): "failed"}
+
+    kept = schedule(study(), trials, estimate=lambda _: 1.0, done=done)
+    retried = schedule(
+        study(), trials, estimate=lambda _: 1.0, done=done, attempts={(one, 0): 1, (two, 0): 1}, retry={"failed"}
+    )
+
+    assert len(kept.runs) == 4
+    assert len(kept.done) == 2
+    assert [(r.trial.id, r.repeat, r.attempt) for r in retried.runs if r.repeat == 0] == [(two, 0, 1)]
+
+
+def test_same_arguments_same_plan() -> None:
+    plans = [schedule(study(), expanded(), estimate=lambda _: 1.0) for _ in range(2)]
+
+    assert plans[0] == plans[1]
+
+
+def test_proposal_adds_repeats_to_the_trials_it_names_only() -> None:
+    trials = expanded()
+    one = trials[0].trial.id
+    done = {(e.trial.id, k): "ok" for e in trials for k in range(3)}
+    plan = schedule(study(), trials, estimate=lambda _: 1.0, done=done, repeats={one: 5})
+
+    assert [(r.trial.id, r.repeat) for r in plan.runs] == [(one, 3), (one, 4)]
+
+
+def test_refused_trial_is_skipped_with_the_reason() -> None:
+    plan = schedule(study(), expand(study({"hosts": 2}), catalog()), estimate=lambda _: 1.0)
+
+    assert plan.runs == ()
+    assert plan.skipped[0].reason == "site local has 1 host(s), the trial wants 2"
