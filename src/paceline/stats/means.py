@@ -1,16 +1,4 @@
-"""The statistics of run means: how sure is a number, and do two numbers differ.
-
-One number per run. A run is a repeat in fresh processes, so its mean is an independent draw; the steps
-inside a run are correlated, and pooling them makes intervals far too narrow (Kalibera & Jones, "Rigorous
-benchmarking in reasonable time", ISMM 2013). Functions that take `run_means` or rounds expect that one
-number; those that take `samples` describe the steps inside a single run and never yield an interval.
-
-Times and throughputs are positive and vary by factors, so means, intervals and tests are made on logarithms:
-a time and its reciprocal then tell the same story, and so do a/b and b/a (Fleming & Wallace, "How not to lie
-with statistics", CACM 29(3), 1986).
-
-Pure and deterministic: the bootstrap has a fixed seed. Knows nothing of trials, records or frameworks.
-"""
+"""Intervals of run means, ratios of two trials, equivalence, and how many runs would be enough."""
 
 from __future__ import annotations
 
@@ -18,42 +6,15 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from enum import Enum
-from typing import NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
-from scipy import stats
+from scipy import special
 
-__all__ = [
-    "ALPHA",
-    "BOOTSTRAP_FROM",
-    "LEVEL",
-    "MARGIN",
-    "Drift",
-    "Interval",
-    "Ratio",
-    "Verdict",
-    "autocorrelation",
-    "drift",
-    "effective_sample_size",
-    "equivalent",
-    "holm",
-    "mean_interval",
-    "plain_interval",
-    "ratio_interval",
-    "relative_spread",
-    "runs_needed",
-    "verdict",
-]
-
-Floats: TypeAlias = "npt.NDArray[np.float64]"
+from paceline.stats.checked import RELATIVE_ROUNDING, Floats, checked
 
 LEVEL = 0.95
 """Confidence of every interval unless another is asked for: what readers take an error bar to mean."""
-
-ALPHA = 0.05
-"""Tests err as often as 95 % intervals do, so a verdict and the interval beside it rarely disagree."""
 
 MARGIN = 0.02
 """Two trials within 2 % count as equal. Link order or the size of the environment variables alone can move
@@ -71,12 +32,6 @@ MIN_TAIL_RESAMPLES = 5
 
 SEED = 20130620
 """Any fixed number: the same runs must give the same interval, today and in the published report."""
-
-RELATIVE_ROUNDING = 1e-12
-"""Standard errors below this are rounding, not evidence; it keeps tests of identical values finite."""
-
-DRIFT_POINTS = 500
-"""Theil-Sen looks at every pair of points; longer runs are first reduced to this many block medians."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -131,35 +86,6 @@ class Ratio:
     """`paired t`, `paired BCa`, `Welch t`, or `none` when spread is unknown."""
 
 
-class Verdict(str, Enum):
-    """The only three things a comparison may conclude."""
-
-    DIFFERENT = "different"
-    EQUAL = "equal"
-    UNDECIDED = "undecided"
-
-    @property
-    def words(self) -> str:
-        """How a report says it."""
-        return _WORDS[self]
-
-
-_WORDS = {
-    Verdict.DIFFERENT: "different",
-    Verdict.EQUAL: "equal within the margin",
-    Verdict.UNDECIDED: "cannot be told apart",
-}
-
-
-class Drift(NamedTuple):
-    """How much a quantity moved from the first step of a run to the last."""
-
-    relative_change: float
-    """Change over the run as a share of the median; 0.03 means 3 % larger at the end."""
-    p: float
-    """P value of "no trend". Correlated steps make it too small, so judge it together with the size."""
-
-
 def mean_interval(run_means: Sequence[float], level: float = LEVEL) -> Interval:
     """Geometric mean of positive run means, with its interval: t on the logs, BCa from 12 runs up.
 
@@ -173,7 +99,7 @@ def mean_interval(run_means: Sequence[float], level: float = LEVEL) -> Interval:
     Raises:
         ValueError: No runs, a value that is not finite and positive, or a level outside (0, 1).
     """
-    value, low, high, method = _interval(np.log(_checked(run_means, positive=True)), level)
+    value, low, high, method = _interval(np.log(checked(run_means, positive=True)), level)
     return Interval(
         value=_exp(value),
         low=_exp_end(low),
@@ -192,7 +118,7 @@ def plain_interval(run_means: Sequence[float], level: float = LEVEL) -> Interval
     Raises:
         ValueError: No runs, a value that is not finite, or a level outside (0, 1).
     """
-    value, low, high, method = _interval(_checked(run_means), level)
+    value, low, high, method = _interval(checked(run_means), level)
     return Interval(value=value, low=low, high=high, n_runs=len(run_means), level=level, method=method)
 
 
@@ -248,43 +174,6 @@ def equivalent(a: Mapping[int, float], b: Mapping[int, float], margin: float = M
     return _t_tail(math.log1p(margin) - abs(difference.mean), difference)
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
-    """P values adjusted for being many, in the order given: compare each with alpha as if it were alone.
-
-    Bounds the chance of even one false claim in the whole table, whatever the dependence between the tests
-    (Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statistics 6, 1979).
-
-    Raises:
-        ValueError: A value outside [0, 1], or NaN.
-    """
-    if not all(0.0 <= p <= 1.0 for p in p_values):
-        raise ValueError("p values must lie in [0, 1]")
-    adjusted = [1.0] * len(p_values)
-    largest = 0.0
-    for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
-        adjusted[index] = largest
-    return adjusted
-
-
-def verdict(difference_p: float, equivalence_p: float, alpha: float = ALPHA) -> Verdict:
-    """Conclude from the p values of `ratio_interval` and `equivalent`, each adjusted over a table by `holm`.
-
-    Equality is asked first: with enough runs a difference of 0.1 % becomes significant, but when the same
-    runs show that it is inside the margin, it is one that the reader has declared not to matter. A large p
-    value alone never means equal, only that we cannot tell (Altman & Bland, "Absence of evidence is not
-    evidence of absence", BMJ 311, 1995).
-
-    Raises:
-        ValueError: A p value outside [0, 1], or NaN.
-    """
-    if not (0.0 <= difference_p <= 1.0 and 0.0 <= equivalence_p <= 1.0):
-        raise ValueError("p values must lie in [0, 1]")
-    if equivalence_p < alpha:
-        return Verdict.EQUAL
-    return Verdict.DIFFERENT if difference_p < alpha else Verdict.UNDECIDED
-
-
 def runs_needed(run_means: Sequence[float], target_relative_half_width: float, level: float = LEVEL) -> int:
     """How many runs in total, at least 2, give a t interval of ± the target if the spread stays as it is.
 
@@ -299,7 +188,7 @@ def runs_needed(run_means: Sequence[float], target_relative_half_width: float, l
     """
     if not (math.isfinite(target_relative_half_width) and target_relative_half_width > 0):
         raise ValueError(f"the target half-width must be positive, not {target_relative_half_width}")
-    logs = np.log(_checked(run_means, positive=True))
+    logs = np.log(checked(run_means, positive=True))
     spread = float(logs.std(ddof=1)) if len(logs) > 1 else 0.0
     target = math.log1p(target_relative_half_width)
 
@@ -316,82 +205,6 @@ def runs_needed(run_means: Sequence[float], target_relative_half_width: float, l
     return enough
 
 
-def autocorrelation(samples: Sequence[float], lag: int = 1) -> float:
-    """Correlation of the steps of one run with those `lag` later; 0 when all are equal.
-
-    The usual estimate, with the overall mean and divisor n (Box & Jenkins, "Time Series Analysis", 1970).
-    Assumes a stationary run: a drift shows up here too, as a large positive value.
-
-    Raises:
-        ValueError: A lag outside [0, number of samples), or a value that is not finite.
-    """
-    values = _checked(samples)
-    if not 0 <= lag < len(values):
-        raise ValueError(f"a lag of {lag} needs more than {len(values)} samples, and cannot be negative")
-    return float(_autocorrelations(values)[lag])
-
-
-def effective_sample_size(samples: Sequence[float]) -> float:
-    """How many independent steps the correlated steps of one run are worth, from 1 to their number.
-
-    n / (1 + 2 Σ r) over the autocorrelations r, cut where neighbouring pairs stop being positive and made
-    non-increasing (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992). Assumes a
-    stationary run. Never above n, so alternating steps earn no credit; equal samples count as independent.
-
-    Raises:
-        ValueError: No samples, or a value that is not finite.
-    """
-    values = _checked(samples)
-    n = len(values)
-    rho = _autocorrelations(values)
-    pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
-    negative = np.flatnonzero(pairs <= 0)
-    pairs = np.minimum.accumulate(pairs[: negative[0]] if len(negative) else pairs)
-    return float(np.clip(n / max(2 * pairs.sum() - 1, 1.0), 1.0, n))
-
-
-def relative_spread(samples: Sequence[float]) -> float:
-    """Coefficient of variation: standard deviation (divisor n - 1) over the mean, of positive values.
-
-    Pearson, "Regression, heredity and panmixia", Phil. Trans. A 187, 1896. Assumes nothing, but one outlier
-    can dominate it, as it should in a warning about noise.
-
-    Raises:
-        ValueError: Fewer than two samples, or a value that is not finite and positive.
-    """
-    values = _checked(samples, positive=True, at_least=2)
-    scaled = values / values.max()
-    return float(scaled.std(ddof=1) / scaled.mean())
-
-
-def drift(samples: Sequence[float]) -> Drift:
-    """Relative change over one run by a slope that outliers cannot tilt, and the p value of "no trend".
-
-    The median of all pairwise slopes (Sen, "Estimates of the regression coefficient based on Kendall's tau",
-    JASA 63, 1968) over the length of the run, as a share of the median; p from Kendall's tau. Assumes evenly
-    spaced steps. Runs longer than 500 steps are reduced to block medians first, which bounds the time taken
-    and weakens the correlation that makes p too small.
-
-    Raises:
-        ValueError: Fewer than three samples, or a value that is not finite and positive.
-    """
-    values = _checked(samples, positive=True, at_least=3)
-    steps = np.arange(len(values), dtype=np.float64)
-    if len(values) > DRIFT_POINTS:
-        steps, values = (
-            np.array([np.median(block) for block in np.array_split(each, DRIFT_POINTS)])
-            for each in (steps, values)
-        )
-    values = values / values.max()
-    if values.min() == 1.0:
-        return Drift(relative_change=0.0, p=1.0)
-    slope = float(stats.theilslopes(values, steps).slope)
-    return Drift(
-        relative_change=slope * (len(samples) - 1) / float(np.median(values)),
-        p=float(stats.kendalltau(steps, values).pvalue),
-    )
-
-
 class _LogDifference(NamedTuple):
     """Mean of log a - log b with its standard error; df is 0 when spread is unknown."""
 
@@ -403,7 +216,7 @@ class _LogDifference(NamedTuple):
 
 def _log_difference(a: Mapping[int, float], b: Mapping[int, float]) -> _LogDifference:
     rounds = sorted(a.keys() & b.keys())
-    logs_a, logs_b = (np.log(_checked(list(side.values()), positive=True)) for side in (a, b))
+    logs_a, logs_b = (np.log(checked(list(side.values()), positive=True)) for side in (a, b))
     if len(rounds) >= 2:
         pairs = np.log([a[r] for r in rounds]) - np.log([b[r] for r in rounds])
         n = len(rounds)
@@ -436,7 +249,7 @@ def _bca(values: Floats, level: float) -> tuple[float, float] | None:
     """Ends of the expanded BCa interval of the mean, or None where it degenerates."""
     n = len(values)
     mean, spread = float(values.mean()), float(values.std(ddof=1))
-    expanded = 1 - 2 * float(stats.norm.sf(_t_quantile(level, n - 1) * math.sqrt(n / (n - 1))))
+    expanded = 1 - 2 * float(special.ndtr(-_t_quantile(level, n - 1) * math.sqrt(n / (n - 1))))
     tail_resamples = (1 - expanded) / 2 * RESAMPLES
     if np.ptp(values) == 0 or tail_resamples < MIN_TAIL_RESAMPLES:
         return None
@@ -446,6 +259,9 @@ def _bca(values: Floats, level: float) -> tuple[float, float] | None:
     def mean_of(resample: Floats, axis: int) -> Floats:
         means: Floats = np.round(resample.mean(axis=axis), 9)
         return means
+
+    # scipy.stats takes a second to import, and most commands get by without it.
+    from scipy import stats  # noqa: PLC0415
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
@@ -465,34 +281,11 @@ def _bca(values: Floats, level: float) -> tuple[float, float] | None:
 
 def _t_quantile(level: float, df: float) -> float:
     _check_level(level)
-    return float(stats.t.isf((1 - level) / 2, df))
+    return float(-special.stdtrit(df, (1 - level) / 2))
 
 
 def _t_tail(distance: float, difference: _LogDifference) -> float:
-    return float(stats.t.sf(distance / max(difference.se, RELATIVE_ROUNDING), difference.df))
-
-
-def _autocorrelations(values: Floats) -> Floats:
-    """At every lag from 0, by the Fourier transform, padded so that the ends do not meet."""
-    n = len(values)
-    scale = float(np.abs(values).max()) or 1.0
-    centred = values / scale - (values / scale).mean()
-    if float(np.abs(centred).max()) <= RELATIVE_ROUNDING:
-        return np.eye(1, n).ravel()
-    power = np.abs(np.fft.rfft(centred, 2 * n)) ** 2
-    covariances = np.fft.irfft(power, 2 * n)[:n]
-    return np.asarray(covariances / covariances[0], dtype=np.float64)
-
-
-def _checked(values: Sequence[float], *, positive: bool = False, at_least: int = 1) -> Floats:
-    array = np.asarray(values, dtype=np.float64)
-    if array.ndim != 1 or len(array) < at_least:
-        raise ValueError(f"need a flat list of at least {at_least} value(s), got shape {array.shape}")
-    if not np.isfinite(array).all():
-        raise ValueError("every value must be finite: a failed run has no mean, leave it out")
-    if positive and not (array > 0).all():
-        raise ValueError("every value must be positive; for zero or negative values use plain_interval")
-    return array
+    return float(special.stdtr(difference.df, -distance / max(difference.se, RELATIVE_ROUNDING)))
 
 
 def _check_level(level: float) -> None:

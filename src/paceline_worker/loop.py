@@ -1,0 +1,34 @@
+"""The one loop in which every framework takes its steps: the first, the warm-up, then measured blocks."""
+
+BLOCK_STEPS = 100
+"""Steps kept in memory between two writes: rare enough to cost nothing, often enough to lose little to a crash."""
+
+
+def blocks(warmup_steps, steps, block_steps=BLOCK_STEPS):
+    """(kind, number of the first step, number of steps), in order.
+
+    The very first step is apart: it pays for compilation, allocation and connections.
+    """
+    if warmup_steps:
+        yield "first", 0, 1
+    if warmup_steps > 1:
+        yield "warmup", 1, warmup_steps - 1
+    for first in range(warmup_steps, warmup_steps + steps, block_steps):
+        yield "measured", first, min(block_steps, warmup_steps + steps - first)
+
+
+def take_steps(job, events, steps, step, synchronize, begin_block=None):
+    """Take all steps of the job and write each block's times after it.
+
+    Args:
+        steps: the Steps that `step` writes its laps to.
+        step: called with the number of the step; takes it, laps and ends it.
+        synchronize: returns when all ranks are here, so that a block starts on all of them together.
+        begin_block: replaces `steps.open()` for a clock of the caller's own.
+    """
+    for kind, first, count in blocks(job.warmup_steps, job.steps):
+        synchronize()
+        (begin_block or steps.open)()
+        for number in range(first, first + count):
+            step(number)
+        events.write("steps", kind=kind, first=first, **steps.drain())

@@ -1,0 +1,114 @@
+"""The job that comes in and the event lines that go out. Versioned JSON, no code, no pickles.
+
+Events, one JSON object a line in `events.<rank>.jsonl`, each with `v` (version), `t` (Unix time), `rank`, `event`:
+
+    hello    pid, python, platform, executable          the process is there
+    ready    framework_version, parameters, setup_s, facts        about to take the first step
+    steps    kind (first | warmup | measured), first (step number), start_s, wall_s, cpu_s, phases, loss
+    layers   forward_s, gradient_ready_s (layer -> list of one number a step)
+    facts    facts                                      what the adapter learnt of itself on the way; adds to ready's
+    note     message                                    something the user should know
+    done     peak_rss_bytes, cpu_s, facts               all steps were taken
+    crashed  error, message, traceback                  the last word
+    ended    message                                    ended on the host's request
+"""
+
+import json
+import os
+import platform
+import resource
+import sys
+import time
+
+VERSION = 1
+
+EXIT_CRASHED = 81
+EXIT_MEMORY = 82
+EXIT_ENDED = 83
+
+
+class Job(object):
+    """One rank's view of the run's job file."""
+
+    def __init__(self, data, rank, folder):
+        if data["version"] != VERSION:
+            raise ValueError("job version {} but this worker speaks {}".format(data["version"], VERSION))
+        self.data = data
+        self.rank = rank
+        self.folder = folder
+        self.world_size = data["world_size"]
+        self.process = data["processes"][rank]
+        """This rank's own entry: host, address, cores, local_rank."""
+        self.module = data["framework"]["module"]
+        self.strategy = data["framework"]["strategy"]
+        self.knobs = data["framework"]["knobs"]
+        self.rendezvous = data["rendezvous"]
+        """{"address": rank 0's address, "ports": [...]}"""
+        self.threads = data["threads"]
+        self.device = data["device"]
+        self.graph = data["graph"]
+        self.weights = data["weights"]
+        """{"path", "index"}: the flat file of initial weights and its JSON index; None where none are needed."""
+        self.input = data["input"]
+        """{"kind": resident | pipeline, "index": path of the data's JSON index, "loader_workers"}"""
+        self.batch = data["batch_per_worker"]
+        self.seed = data["seed"]
+        self.repeat = data["repeat"]
+        self.warmup_steps = data["measure"]["warmup_steps"]
+        self.steps = data["measure"]["steps"]
+        self.layers = data["measure"]["layers"]
+        self.events_path = os.path.join(folder, "events.{}.jsonl".format(rank))
+
+
+def load_job(environ):
+    """The job this process was started for: PACELINE_JOB names the file, PACELINE_RANK the rank."""
+    path = environ["PACELINE_JOB"]
+    with open(path, encoding="utf-8") as file:
+        data = json.load(file)
+    return Job(data, int(environ["PACELINE_RANK"]), os.path.dirname(os.path.abspath(path)))
+
+
+class Events(object):
+    """Event lines of one rank. Written between blocks of steps, never inside one."""
+
+    def __init__(self, path, rank):
+        self._file = open(path, "a", encoding="utf-8")
+        self._rank = rank
+
+    def write(self, event, **fields):
+        line = dict(fields, v=VERSION, t=time.time(), rank=self._rank, event=event)
+        self._file.write(json.dumps(line) + "\n")
+        # Flushed to the kernel, not to the disk: it survives the death of this process, and costs no disk wait.
+        self._file.flush()
+
+    def close(self):
+        self._file.close()
+
+
+def introduction():
+    return {
+        "pid": os.getpid(),
+        "python": platform.python_version(),
+        "platform": platform.platform(),
+        "executable": sys.executable,
+    }
+
+
+def farewell():
+    usage = resource.getrusage(resource.RUSAGE_SELF)
+    return {"peak_rss_bytes": peak_rss_bytes(), "cpu_s": usage.ru_utime + usage.ru_stime}
+
+
+def peak_rss_bytes():
+    """The most memory this program has held resident.
+
+    On Linux not from getrusage: its maximum survives exec, so it would tell the size of the host that forked us.
+    """
+    try:
+        with open("/proc/self/status") as file:
+            for line in file:
+                if line.startswith("VmHWM:"):
+                    return int(line.split()[1]) * 1024
+    except IOError:
+        pass
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss  # bytes on macOS
