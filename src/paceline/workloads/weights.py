@@ -1,0 +1,147 @@
+"""Draw the initial weights of a graph once, for every framework and every rank.
+
+Owns the file and its index; must not know who reads it. `<graph>-<hash>-seed<n>.weights` is flat
+little-endian float32, tensors one after the other without gaps; beside it the same name with `.json`:
+
+    {"version": 1, "graph": "<hash>", "seed": 0, "sha256": "<of the whole file>", "bytes": 1078888,
+     "tensors": [{"name": "layer.parameter", "shape": [16, 3, 3, 3], "offset_bytes": 0,
+                  "trainable": true, "buffer": false}, ...]}
+
+The same bytes on every machine and with every NumPy: only RandomState's frozen bit stream, integers, and the
+correctly rounded +, *, / and sqrt of IEEE 754 are used. Hence no `standard_normal`: it calls the C library's
+log, whose last bit differs between machines. Each tensor has its own stream, seeded by its name, so a layer
+added or removed does not change the others.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from paceline.errors import SpecError
+from paceline.workloads.atomic_file import atomic_file, read_json, write_json
+from paceline.workloads.graph import Graph, Parameter
+
+VERSION = 1
+ELEMENT_BYTES = 4
+# Elements drawn at a time: VGG-16's first linear layer has 103 million, and float64 of it would be 0.8 GB.
+CHUNK = 1 << 20
+
+# A bell from four 16-bit integers: its sum has this mean and, exactly, this variance, and ends at 3.46
+# standard deviations, about where truncated normal initialisers cut.
+_TERMS = 4
+_BELL_MEAN = _TERMS * (2**16 - 1) / 2
+_BELL_STD = math.sqrt(_TERMS * (2**32 - 1) / 12)
+
+Floats: TypeAlias = "npt.NDArray[np.float32]"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class WeightsFile:
+    """Where the initial weights are."""
+
+    path: Path
+    """Flat little-endian float32."""
+    index_path: Path
+    """JSON: name, shape and offset of each tensor."""
+    sha256: str
+    """Of the file at `path`."""
+
+
+def write_initial_weights(graph: Graph, seed: int, folder: Path) -> WeightsFile:
+    """Write weights and index into `folder`, unless they are already there, whole.
+
+    Raises:
+        SpecError: an initialiser that is not known.
+        OSError: the folder cannot be written.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    stem = f"{graph.name}-{graph.hash}-seed{seed}"
+    path, index_path = folder / f"{stem}.weights", folder / f"{stem}.json"
+    index = _index(graph, seed)
+    found = read_json(index_path)
+    if found is not None and path.is_file() and path.stat().st_size == index["bytes"]:
+        sha256 = found.get("sha256")
+        if isinstance(sha256, str) and found == {**index, "sha256": sha256}:
+            return WeightsFile(path=path, index_path=index_path, sha256=sha256)
+    with atomic_file(path) as file:
+        for name, tensor in graph.tensors():
+            for chunk in _draw(tensor, _stream(seed, name), f"tensor '{name}'"):
+                file.write(chunk.astype("<f4", copy=False).tobytes())
+        index["sha256"] = file.sha256
+    write_json(index_path, index)
+    return WeightsFile(path=path, index_path=index_path, sha256=index["sha256"])
+
+
+def _index(graph: Graph, seed: int) -> dict[str, Any]:
+    tensors: list[dict[str, Any]] = []
+    offset = 0
+    for layer in graph.layers:
+        for tensor in (*layer.parameters, *layer.buffers):
+            tensors.append(
+                {
+                    "name": f"{layer.name}.{tensor.name}",
+                    "shape": list(tensor.shape),
+                    "offset_bytes": offset,
+                    "trainable": tensor.trainable,
+                    "buffer": tensor in layer.buffers,
+                }
+            )
+            offset += ELEMENT_BYTES * tensor.size
+    return {
+        "version": VERSION,
+        "graph": graph.hash,
+        "seed": seed,
+        "sha256": "",
+        "bytes": offset,
+        "tensors": tensors,
+    }
+
+
+def _stream(seed: int, name: str) -> np.random.RandomState:
+    digest = hashlib.sha256(f"{seed}|{name}".encode()).digest()
+    return np.random.RandomState(np.frombuffer(digest, dtype="<u4").astype(np.uint32))
+
+
+def _draw(tensor: Parameter, stream: np.random.RandomState, where: str) -> Iterator[Floats]:
+    for start in range(0, tensor.size, CHUNK):
+        yield _values(tensor, stream, min(CHUNK, tensor.size - start), where)
+
+
+def _values(tensor: Parameter, stream: np.random.RandomState, count: int, where: str) -> Floats:
+    init: dict[str, Any] = dict(tensor.init)
+    kind = init["kind"]
+    if kind == "zeros":
+        return np.zeros(count, dtype=np.float32)
+    if kind == "ones":
+        return np.ones(count, dtype=np.float32)
+    if kind == "normal":
+        return _bell(stream, count, init["std"])
+    if kind == "he_normal":
+        return _bell(stream, count, math.sqrt(2.0 / init["fan_in"]))
+    if kind == "uniform":
+        return _uniform(stream, count, init["limit"])
+    if kind == "glorot_uniform":
+        return _uniform(stream, count, math.sqrt(6.0 / (init["fan_in"] + init["fan_out"])))
+    raise SpecError(
+        f"{where}: unknown init '{kind}'",
+        hint="known: zeros, ones, normal, he_normal, uniform, glorot_uniform",
+    )
+
+
+def _bell(stream: np.random.RandomState, count: int, std: float) -> Floats:
+    words = np.frombuffer(stream.bytes(2 * _TERMS * count), dtype="<u2").reshape(count, _TERMS)
+    total = words.sum(axis=1, dtype=np.int32)
+    values: Floats = ((total - _BELL_MEAN) * (std / _BELL_STD)).astype(np.float32)
+    return values
+
+
+def _uniform(stream: np.random.RandomState, count: int, limit: float) -> Floats:
+    return ((2.0 * stream.random_sample(count) - 1.0) * limit).astype(np.float32)
