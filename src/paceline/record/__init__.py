@@ -1,0 +1,28 @@
+"""Facts: what a run was and measured, where it is kept, how it doubts itself.
+
+Left of here we act, right of here we only compute.
+"""
+
+from paceline.record.checks import check
+from paceline.record.export import runs_table, samples_table, to_csv, to_json, write_parquet
+from paceline.record.record import SCHEMA_VERSION, Doubt, Outcome, OutcomeKind, Rank, Record
+from paceline.record.store import Store
+from paceline.record.summary import RunSummary, summarize
+
+__all__ = [
+    "SCHEMA_VERSION",
+    "Doubt",
+    "Outcome",
+    "OutcomeKind",
+    "Rank",
+    "Record",
+    "RunSummary",
+    "Store",
+    "check",
+    "runs_table",
+    "samples_table",
+    "summarize",
+    "to_csv",
+    "to_json",
+    "write_parquet",
+]

@@ -1,0 +1,304 @@
+"""Numbers check themselves before they are stored: what a run claims against what can be true.
+
+Pure: a record in, doubts out, each with a stable code, the number seen and what to do about it. A doubt
+never changes or hides a number; it is kept and shown with it. Codes that start with "impossible-" mean
+that the measurement contradicts itself. Runs that did not end well already say so in their outcome, and
+runs in law time are asked nothing about the machine they happened to be on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+import pyarrow as pa
+
+from paceline.record.machine_checks import machine_doubts
+from paceline.record.record import Doubt, Record
+from paceline.record.summary import (
+    RunSummary,
+    by_step,
+    cores_of_ranks,
+    floats,
+    measured_samples,
+    phase_columns,
+    summarize,
+)
+from paceline.stats import drift, relative_spread
+
+ARITHMETIC_TOLERANCE = 0.01
+"""Sums of the same clock readings agree to rounding; one per cent leaves room for phases that were derived
+from separate executables, and is what we promise of our instrumentation."""
+
+CLOCK_S = 1e-6
+"""A clock reading and its call cost up to a microsecond; it bounds what adding laps can be off by, per
+phase."""
+
+UTILISATION_TOLERANCE = 0.02
+"""Kernels without precise accounting charge CPU time in ticks of 1 to 10 ms: up to a fiftieth of a run of
+a second."""
+
+TICK_S = 0.01
+"""The longest scheduler tick in use (100 Hz): in a very short run one tick alone exceeds the tolerance."""
+
+SPREAD_LIMIT = 0.10
+"""Steps of training repeat the same work; pyperf's long-standing limit for an unstable benchmark is the
+same 10 %."""
+
+DRIFT_LIMIT = 0.05
+"""A change over the run below 5 % is within what run means differ by on a quiet machine (4 to 5 % were
+measured)."""
+
+DRIFT_P = 0.01
+"""Correlated steps make the p value too small, so a stricter level than the usual 5 %."""
+
+MIN_STEPS = 10
+"""With fewer steps one disturbed step moves the mean by more than a tenth of the disturbance."""
+
+MIN_TREND_STEPS = 10
+"""Kendall's test on fewer points hardly ever reaches its level, and a slope through them is luck."""
+
+GAP_LIMIT = 0.05
+"""Between blocks ranks only synchronise and write one line; more time outside steps than 5 % is somebody's
+work."""
+
+Numbers = tuple[Record, pa.Table, RunSummary]
+"""What a check of samples may look at: the record, its measured rows, what was derived from them."""
+
+
+def check(record: Record) -> tuple[Doubt, ...]:
+    """Every doubt about this run's numbers, worst first; those it already carries are not repeated."""
+    found: list[Doubt] = []
+    if record.ok:
+        found += _identity(record)
+        measured, summary = measured_samples(record), summarize(record)
+        if measured is None or summary is None:
+            found.append(_unusable(record))
+        else:
+            for one in CHECKS:
+                found += one((record, measured, summary))
+            if not record.trial.framework.simulated:
+                found += machine_doubts(record, measured)
+    if record.trial.framework.simulated:
+        found.append(
+            Doubt(
+                code="simulated",
+                message="times are drawn from a law, not measured",
+                hint='measure for real: time = "real" under [framework.null]',
+            )
+        )
+    known = {doubt.code for doubt in record.doubts}
+    fresh = [doubt for doubt in found if doubt.code not in known]
+    return tuple(sorted(fresh, key=lambda doubt: not doubt.code.startswith("impossible-")))
+
+
+def _unusable(record: Record) -> Doubt:
+    if record.samples is None:
+        return Doubt(code="samples-none", message="the run ended well but reported no steps", hint=_REPORT)
+    return Doubt(
+        code="impossible-step-time",
+        message="no measured step, or one that took no finite positive time",
+        hint=_REPORT,
+    )
+
+
+_REPORT = "do not use this run; report it with: paceline export --format json --samples"
+
+
+def _identity(record: Record) -> Iterator[Doubt]:
+    counted = {rank.rank: rank.parameters for rank in record.ranks if rank.parameters is not None}
+    if len(set(counted.values())) > 1:
+        listed = ", ".join(f"rank {rank}: {count}" for rank, count in sorted(counted.items()))
+        yield Doubt(
+            code="parameters-ranks",
+            message=f"ranks trained models of different size ({listed})",
+            hint="check that every host has the same environment: paceline doctor",
+        )
+    expected = record.inputs.get("parameters")
+    wrong = sorted(rank for rank, count in counted.items() if expected is not None and count != expected)
+    if wrong:
+        yield Doubt(
+            code="parameters-graph",
+            message=f"the workload has {expected} parameters, rank {wrong[0]} trained {counted[wrong[0]]}",
+            hint="the adapter builds another model than was asked: paceline doctor",
+        )
+
+
+def _ranks(numbers: Numbers) -> Iterator[Doubt]:
+    record, measured, summary = numbers
+    asked = record.trial.workers
+    missing = sorted(set(range(asked)) - {int(rank) for rank in floats(measured, "rank")})
+    if missing or summary.n_ranks != asked:
+        yield Doubt(
+            code="ranks-missing",
+            message=f"{summary.n_ranks} of {asked} ranks reported"
+            + (f"; nothing from rank {', '.join(map(str, missing))}" if missing else ""),
+            hint="measure again: paceline run STUDY --retry-failed",
+        )
+
+
+def _steps(numbers: Numbers) -> Iterator[Doubt]:
+    record, measured, summary = numbers
+    rank, asked = floats(measured, "rank"), record.trial.measure.steps
+    counts = {int(r): len(np.unique(floats(measured, "step")[rank == r])) for r in np.unique(rank)}
+    rows = {int(r): int((rank == r).sum()) for r in np.unique(rank)}
+    odd = sorted(r for r in counts if counts[r] != asked or rows[r] != asked)
+    if odd:
+        yield Doubt(
+            code="steps-missing",
+            message=f"{asked} measured steps were asked; rank {odd[0]} has {rows[odd[0]]}, of which"
+            f" {counts[odd[0]]} different",
+            hint=_REPORT,
+        )
+    if summary.n_steps < MIN_STEPS:
+        yield Doubt(
+            code="few-steps",
+            message=f"{summary.n_steps} measured steps: one disturbed step moves the result",
+            hint=f"ask for at least {MIN_STEPS}: steps = {MIN_STEPS} under [measure]",
+        )
+
+
+def _throughput(numbers: Numbers) -> Iterator[Doubt]:
+    """Batch ÷ step time against the clock: steps of a rank follow each other, so none starts before the last
+    ended.
+    """
+    _, measured, _ = numbers
+    rank, start, wall = (floats(measured, name) for name in ("rank", "start_s", "wall_s"))
+    for r in np.unique(rank):
+        order = np.argsort(start[rank == r])
+        begins, lasts = start[rank == r][order], wall[rank == r][order]
+        claimed, span = float(lasts.sum()), float(begins[-1] + lasts[-1] - begins[0])
+        if claimed > span * (1 + ARITHMETIC_TOLERANCE) + CLOCK_S * len(lasts):
+            yield Doubt(
+                code="impossible-throughput",
+                message=f"steps of rank {r:.0f} sum to {claimed:.4g} s within {span:.4g} s of clock time:"
+                " batch ÷ step time is not the throughput",
+                hint=_REPORT,
+            )
+            return
+        if span - claimed > GAP_LIMIT * span:
+            yield Doubt(
+                code="gaps",
+                message=f"{(span - claimed) / span:.0%} of rank {r:.0f}'s time passed between measured steps"
+                " and is in no step time",
+                hint="mark the whole loop, or move evaluation and logging out of the measured part",
+            )
+            return
+
+
+def _phases(numbers: Numbers) -> Iterator[Doubt]:
+    _, measured, _ = numbers
+    columns = phase_columns(measured)
+    if not columns:
+        return
+    rank, wall = floats(measured, "rank"), floats(measured, "wall_s")
+    total = sum(columns.values(), np.zeros_like(wall))
+    for r in np.unique(rank):
+        phases, step = float(total[rank == r].mean()), float(wall[rank == r].mean())
+        if not np.isfinite(phases) or phases > step * (1 + ARITHMETIC_TOLERANCE) + CLOCK_S * len(columns):
+            yield Doubt(
+                code="impossible-phases",
+                message=f"phases of rank {r:.0f} sum to {phases:.4g} s in a step of {step:.4g} s",
+                hint=_REPORT,
+            )
+            return
+    negative = [name for name, seconds in columns.items() if float(seconds.mean()) < -CLOCK_S]
+    if negative:
+        yield Doubt(
+            code="impossible-phases",
+            message=f"phase {negative[0]} takes less than no time on average",
+            hint=_REPORT,
+        )
+
+
+def _rank_sums(numbers: Numbers) -> Iterator[Doubt]:
+    """Σ ranks = global: ranks that exchange in every step are never more than one step apart."""
+    record, measured, _ = numbers
+    if record.trial.workers < 2 or record.trial.framework.strategy_class != "exact":
+        return
+    wall = by_step(measured, floats(measured, "wall_s"))
+    if wall.size == 0:
+        return
+    totals = wall.sum(axis=1)
+    apart, allowed = float(np.ptp(totals)), float(wall.max()) + ARITHMETIC_TOLERANCE * float(totals.max())
+    if apart > allowed:
+        yield Doubt(
+            code="impossible-ranks",
+            message=f"ranks that step together differ by {apart:.4g} s over {wall.shape[1]} steps:"
+            " their throughputs do not add up to a global one",
+            hint="check that the strategy really exchanges in every step: paceline doctor",
+        )
+
+
+def _utilisation(numbers: Numbers) -> Iterator[Doubt]:
+    record, measured, _ = numbers
+    if record.trial.framework.simulated:
+        return
+    rank, wall, cpu = (floats(measured, name) for name in ("rank", "wall_s", "cpu_s"))
+    cores = cores_of_ranks(record)
+    pinned = {r.rank for r in record.ranks if r.cores}
+    for r in np.unique(rank):
+        budget = cores.get(int(r), record.trial.cluster.threads_per_worker)
+        seconds, used = float(wall[rank == r].sum()), float(cpu[rank == r].sum())
+        if used > seconds * budget * (1 + UTILISATION_TOLERANCE) + TICK_S * budget:
+            said = f"rank {r:.0f} used {used / seconds / budget:.0%} of its {budget} core(s)"
+            if int(r) in pinned:
+                yield Doubt(code="impossible-utilisation", message=f"{said}, to which it is pinned", hint=_REPORT)
+            else:
+                yield Doubt(
+                    code="over-budget",
+                    message=f"{said}: it is not pinned, and the comparison is not one of equal budgets",
+                    hint="give the framework threads_per_worker threads, or run it where ranks can be pinned",
+                )
+            return
+
+
+def _loss(numbers: Numbers) -> Iterator[Doubt]:
+    record, _, summary = numbers
+    samples = record.samples
+    losses = [] if samples is None else [loss for loss in samples["loss"].to_pylist() if loss is not None]
+    if not losses:
+        return
+    broken = int((~np.isfinite(losses)).sum())
+    if broken:
+        yield Doubt(
+            code="loss-not-finite",
+            message=f"{broken} of {len(losses)} losses are not finite, and such arithmetic has its own speed",
+            hint="lower the learning rate or use another precision",
+        )
+    elif summary.n_steps > 2 and len(set(losses)) == 1:
+        yield Doubt(
+            code="loss-still",
+            message=f"the loss is {losses[0]:.6g} in every step: nothing is learned",
+            hint="check that the optimizer updates the weights: paceline doctor",
+        )
+
+
+def _spread(numbers: Numbers) -> Iterator[Doubt]:
+    _, measured, _ = numbers
+    steps = by_step(measured, floats(measured, "wall_s"))
+    if steps.shape[1] < 2:
+        return
+    mean_steps = steps.mean(axis=0)
+    spread = relative_spread(mean_steps.tolist())
+    if spread > SPREAD_LIMIT:
+        yield Doubt(
+            code="spread",
+            message=f"step times spread by {spread:.0%} (standard deviation ÷ mean)",
+            hint="close other programs, or ask for more steps: steps under [measure]",
+        )
+    if len(mean_steps) >= MIN_TREND_STEPS:
+        trend = drift(mean_steps.tolist())
+        if abs(trend.relative_change) > DRIFT_LIMIT and trend.p < DRIFT_P:
+            word = "slower" if trend.relative_change > 0 else "faster"
+            yield Doubt(
+                code="drift",
+                message=f"steps became {abs(trend.relative_change):.0%} {word} during the run",
+                hint="ask for more warm-up (warmup_steps under [measure]); slower: look for heat or a leak",
+            )
+
+
+CHECKS: tuple[Callable[[Numbers], Iterator[Doubt]], ...] = (
+    _throughput, _phases, _rank_sums, _utilisation, _ranks, _steps, _loss, _spread,
+)  # fmt: skip
+"""In the order in which their doubts are shown."""

@@ -1,0 +1,216 @@
+"""Records as tables and files for other programs: one row a run, or one row a sample. Derived, never
+stored.
+
+The flat columns of a run are named here once; CSV, Parquet, DuckDB's `runs` and the Python API's data
+frames all show the same ones. Knows nothing of the store.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+from paceline.errors import StoreError
+from paceline.plan.trial import Trial
+from paceline.record.record import Record
+from paceline.record.summary import RunSummary, summarize
+
+MAIN_TRIAL_COLUMNS = (
+    "framework",
+    "strategy",
+    "model",
+    "batch_per_worker",
+    "hosts",
+    "workers",
+    "threads_per_worker",
+)
+"""What tells trials apart at a glance; repeated on every row of the long table of samples."""
+
+_PLAIN_SUMMARY = (
+    "throughput", "step_s", "communication_transfer_s", "communication_waiting_s", "cpu_utilisation",
+    "peak_rss_bytes", "peak_rss_rank_bytes", "first_step_s", "setup_s", "loss_first", "loss_last", "n_steps",
+    "n_ranks",
+)  # fmt: skip
+
+
+def trial_columns(trial: Trial) -> dict[str, Any]:
+    """A trial as flat columns; knobs as `knob.<name>`, model options as `option.<name>`."""
+    workload, framework, cluster, measure = trial.workload, trial.framework, trial.cluster, trial.measure
+    return {
+        "framework": framework.name,
+        "strategy": framework.strategy,
+        "strategy_class": framework.strategy_class,
+        "environment": framework.environment,
+        "lock": framework.lock,
+        "simulated": framework.simulated,
+        "model": workload.model,
+        "batch_per_worker": workload.batch_per_worker,
+        "batch_global": trial.batch_global,
+        "scaling": workload.scaling,
+        "input": workload.input,
+        "loader_workers": workload.loader_workers,
+        "seed": workload.seed,
+        "site": cluster.site,
+        "hosts": cluster.hosts,
+        "workers_per_host": cluster.workers_per_host,
+        "workers": trial.workers,
+        "threads_per_worker": cluster.threads_per_worker,
+        "device": cluster.device,
+        "network": None if cluster.network is None else cluster.network.label,
+        "warmup_steps": measure.warmup_steps,
+        "steps": measure.steps,
+        **{f"option.{name}": _scalar(value) for name, value in sorted(workload.options.items())},
+        **{f"knob.{name}": _scalar(value) for name, value in sorted(framework.knobs.items())},
+    }
+
+
+def run_columns(record: Record) -> dict[str, Any]:
+    """A run as one flat row: ids, trial, outcome, derived numbers, warnings (codes, separated by spaces)."""
+    versions = [rank.framework_version for rank in record.ranks if rank.framework_version]
+    return {
+        "run_id": record.run_id,
+        "trial_id": record.trial.id,
+        "study": record.study,
+        "repeat": record.repeat,
+        "attempt": record.attempt,
+        "machine_id": record.machine.get("id"),
+        "started": record.started,
+        "elapsed_s": record.elapsed_s,
+        "outcome": record.outcome.kind.value,
+        "outcome_stage": record.outcome.stage,
+        "outcome_reason": record.outcome.reason,
+        **trial_columns(record.trial),
+        "framework_version": versions[0] if versions else None,
+        **_summary_columns(summarize(record)),
+        "warnings": " ".join(doubt.code for doubt in record.doubts),
+        "paceline": record.paceline,
+    }
+
+
+def runs_table(records: Sequence[Record]) -> pa.Table:
+    """One row a run, in the order given; columns that some runs lack are null there."""
+    return table_of([run_columns(record) for record in records])
+
+
+def samples_table(records: Sequence[Record]) -> pa.Table:
+    """All samples in one long table: which run, the main columns of its trial, then the raw columns."""
+    tables = []
+    for record in records:
+        if record.samples is None:
+            continue
+        flat = trial_columns(record.trial)
+        facts = {"run_id": record.run_id, "trial_id": record.trial.id, "machine_id": record.machine.get("id")}
+        facts |= {"repeat": record.repeat, "attempt": record.attempt}
+        facts |= {name: flat[name] for name in MAIN_TRIAL_COLUMNS}
+        n = record.samples.num_rows
+        columns = {name: pa.array([value] * n) for name, value in facts.items()}
+        columns |= {name: record.samples[name] for name in record.samples.column_names}
+        tables.append(pa.table(columns))
+    return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
+
+
+def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+    """Rows with differing keys as a table; a column of mixed kinds becomes text."""
+    names = list(dict.fromkeys(name for row in rows for name in row))
+    # Phases and knobs of a later row belong beside those of the first, not behind its warnings.
+    order = {name: (_place(name, names), position) for position, name in enumerate(names)}
+    return pa.table({name: _column([row.get(name) for row in rows]) for name in sorted(names, key=order.__getitem__)})
+
+
+def to_csv(records: Sequence[Record]) -> str:
+    """One row a run, with a header."""
+    sink = pa.BufferOutputStream()
+    pa_csv.write_csv(runs_table(records), sink)
+    return str(sink.getvalue().to_pybytes().decode())
+
+
+def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, Any]:
+    """The records complete, each with its derived `summary`; raw columns too when asked for.
+
+    Ready for `json.dumps`: numbers that JSON has no word for (NaN, infinity) are None.
+    """
+    rows = []
+    for record in records:
+        row = record.to_json() | {"trial_id": record.trial.id, "summary": None}
+        summary = summarize(record)
+        if summary is not None:
+            row["summary"] = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
+        if samples:
+            row["samples"] = None if record.samples is None else record.samples.to_pydict()
+            row["layers"] = None if record.layers is None else record.layers.to_pydict()
+        rows.append(row)
+    plain: dict[str, Any] = _finite({"records": rows})
+    return plain
+
+
+def write_parquet(records: Sequence[Record], path: Path) -> None:
+    """All samples of the records in one file.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    sink = pa.BufferOutputStream()
+    pq.write_table(samples_table(records), sink, compression="zstd")
+    _write(path, sink.getvalue().to_pybytes())
+
+
+def write_text(text: str, path: Path) -> None:
+    """What `to_csv` or JSON made, as a file.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
+    _write(path, text.encode())
+
+
+def _write(path: Path, content: bytes) -> None:
+    try:
+        path.write_bytes(content)
+    except OSError as error:
+        raise StoreError(f"{path}: {error.strerror}", hint="name another file: --output FILE") from error
+
+
+def _summary_columns(summary: RunSummary | None) -> dict[str, Any]:
+    if summary is None:
+        return dict.fromkeys(_PLAIN_SUMMARY)
+    return {
+        **{name: getattr(summary, name) for name in _PLAIN_SUMMARY},
+        **{f"phase.{name}_s": seconds for name, seconds in summary.phases.items()},
+        **{f"share.{name}": share for name, share in summary.phase_shares.items()},
+    }
+
+
+def _scalar(value: Any) -> Any:
+    """A cell holds one value; what has parts is written as JSON."""
+    return json.dumps(value, default=str) if isinstance(value, (Mapping, list, tuple)) else value
+
+
+def _place(name: str, names: Sequence[str]) -> int:
+    family, dot, _ = name.partition(".")
+    if not dot:
+        return names.index(name)
+    return next(i for i, other in enumerate(names) if other.startswith(f"{family}."))
+
+
+def _column(values: list[Any]) -> pa.Array:
+    try:
+        return pa.array(values)
+    except (pa.ArrowInvalid, pa.ArrowTypeError):
+        return pa.array([None if v is None else v if isinstance(v, str) else json.dumps(v) for v in values])
+
+
+def _finite(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _finite(inner) for key, inner in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [_finite(inner) for inner in value]
+    return _finite(value.item()) if hasattr(value, "item") else value

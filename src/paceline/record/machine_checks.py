@@ -1,0 +1,157 @@
+"""Was the machine ours while we measured: doubts about the surroundings of a run rather than its
+arithmetic.
+
+Reads what the runner wrote into `record.state` (before, during, after) and the ranks' facts; what a system
+did not tell (None, or no such key) is not doubted. Part of `checks`, which calls it for measured runs
+only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+
+from paceline.record.record import Doubt, Record
+from paceline.record.summary import COMMUNICATION, floats, phase_columns
+
+IDLE_PHASES = frozenset({"data", COMMUNICATION})
+"""Phases in which a rank may rightly wait without using its core."""
+
+WAITING_FACT = "waits"
+"""A rank whose facts say so spends its computing phases asleep (an emulated framework); it cannot be
+starved."""
+
+STARVED_LIMIT = 0.10
+"""A computing rank keeps at least one core busy; a tenth of that time without CPU is more than page faults
+and system noise take, and as much as run means may differ by."""
+
+BUSY_OTHERS_LIMIT = 0.05
+"""Of all cores. Daemons of an idle system use well under 1 %; at 5 % of a small machine somebody works."""
+
+PRESSURE_LIMIT = 0.10
+"""Share of ten seconds in which a runnable task had no core; pinned ranks alone cause next to none."""
+
+LOAD_LIMIT = 1.0
+"""Runnable tasks before the run; used only where CPU time of others is unknown, since it remembers our
+last run."""
+
+STEAL_LIMIT = 0.01
+"""Time that a hypervisor gave to other guests; it comes in bursts, so 1 % of the run is several per cent
+of a step."""
+
+HOST_LIMIT = 0.01
+"""What we promise: the host uses under 1 % of a core while workers measure."""
+
+FREQUENCY_LIMIT = 0.10
+"""Mean over cores. Turbo bins are 100 MHz apart, 3 to 5 %; two bins and more change the result visibly."""
+
+MEMORY_LIMIT = 0.90
+"""Above this share of the machine's memory the kernel reclaims and swaps, and the page cache is gone."""
+
+
+def machine_doubts(record: Record, measured: pa.Table) -> Iterator[Doubt]:
+    """Doubts about the machine during this run."""
+    yield from _starved(record, measured)
+    yield from _neighbours(record)
+    yield from _host(record)
+    yield from _frequency(record)
+    yield from _memory(record)
+
+
+def _starved(record: Record, measured: pa.Table) -> Iterator[Doubt]:
+    if record.trial.cluster.device != "cpu":
+        return
+    waiting = {rank.rank for rank in record.ranks if rank.facts.get(WAITING_FACT)}
+    rank, cpu = floats(measured, "rank"), floats(measured, "cpu_s")
+    computing = [seconds for name, seconds in phase_columns(measured).items() if name not in IDLE_PHASES]
+    if not computing or np.isnan(cpu).any():
+        return
+    compute = np.sum(computing, axis=0)
+    got = {
+        int(r): float(cpu[rank == r].sum() / max(compute[rank == r].sum(), 1e-12))
+        for r in np.unique(rank)
+        if int(r) not in waiting
+    }
+    worst = min(got, key=got.__getitem__, default=None)
+    if worst is not None and got[worst] < 1 - STARVED_LIMIT:
+        yield Doubt(
+            code="starved",
+            message=f"rank {worst} got a core for {got[worst]:.0%} of the time it computed: others ran there",
+            hint="close other programs and measure again, or use fewer workers than cores",
+        )
+
+
+def _neighbours(record: Record) -> Iterator[Doubt]:
+    seen = []
+    others = _number(record.state, "during", "busy_other_fraction")
+    if others is not None and others > BUSY_OTHERS_LIMIT:
+        seen.append(f"other programs used {others:.0%} of the machine's CPU time")
+    steal = _number(record.state, "during", "steal_fraction")
+    if steal is not None and steal > STEAL_LIMIT:
+        seen.append(f"the hypervisor gave {steal:.1%} of it to other guests")
+    # Sharing cores on purpose is pressure of our own making.
+    if not record.trial.cluster.oversubscribe:
+        moments = [_number(record.state, when, "cpu_pressure_some_avg10") for when in ("before", "during", "after")]
+        pressure = max((value for value in moments if value is not None), default=0.0)
+        if pressure > PRESSURE_LIMIT:
+            seen.append(f"tasks waited for a core {pressure:.0%} of the time (CPU pressure)")
+    load = _number(record.state, "before", "load1")
+    if others is None and load is not None and load > LOAD_LIMIT:
+        seen.append(f"the load was {load:.1f} before the run")
+    if seen:
+        yield Doubt(
+            code="noisy-neighbour",
+            message="; ".join(seen),
+            hint="see who: top -o %CPU   then measure again when the machine is quiet",
+        )
+
+
+def _host(record: Record) -> Iterator[Doubt]:
+    fraction = _number(record.state, "during", "host_cpu_fraction")
+    if fraction is not None and fraction > HOST_LIMIT:
+        yield Doubt(
+            code="host-busy",
+            message=f"Paceline itself used {fraction:.1%} of a core while workers measured",
+            hint="report it: the host should stay under 1 %",
+        )
+
+
+def _frequency(record: Record) -> Iterator[Doubt]:
+    before, after = (_mean_frequency(record.state, when) for when in ("before", "after"))
+    if before is None or after is None:
+        return
+    change = after / before - 1
+    if abs(change) > FREQUENCY_LIMIT:
+        yield Doubt(
+            code="frequency",
+            message=f"the CPU's clock changed by {change:+.0%} over the run, {before:.0f} to {after:.0f} MHz",
+            hint="fix it: cpupower frequency-set --governor performance; if it fell, look for heat",
+        )
+
+
+def _memory(record: Record) -> Iterator[Doubt]:
+    total = record.machine.get("memory_bytes")
+    hosts: dict[str, float] = {}
+    for rank in record.ranks:
+        hosts[rank.host] = hosts.get(rank.host, 0.0) + (rank.peak_rss_bytes or 0.0)
+    used = max(hosts.values(), default=0.0)
+    if total and used > MEMORY_LIMIT * total:
+        yield Doubt(
+            code="memory-near",
+            message=f"the ranks of one host peaked at {used / 2**30:.1f} GiB of {total / 2**30:.1f} GiB",
+            hint="use a smaller batch or fewer workers a host: batch_per_worker, workers_per_host",
+        )
+
+
+def _number(state: Mapping[str, Any], when: str, key: str) -> float | None:
+    value = (state.get(when) or {}).get(key)
+    return None if value is None else float(value)
+
+
+def _mean_frequency(state: Mapping[str, Any], when: str) -> float | None:
+    values = (state.get(when) or {}).get("cpu_freq_mhz")
+    known = [float(value) for value in values or [] if value]
+    return sum(known) / len(known) if known else None

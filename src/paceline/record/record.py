@@ -1,0 +1,159 @@
+"""A record: the facts of one run. Written once, never edited; everything else is derived from it again.
+
+Samples are columns (pyarrow), one row a rank and step: `rank, step, kind, start_s, wall_s, cpu_s, loss` and one
+`phase.<name>` column a phase. Layer times are a table of their own: `rank, layer, what, step, seconds`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from enum import Enum
+from typing import Any
+
+import pyarrow as pa
+
+from paceline.plan.trial import Trial
+
+SCHEMA_VERSION = 1
+"""Version of what is stored; `migrate` knows the steps from each earlier one."""
+
+
+class OutcomeKind(str, Enum):
+    """How a run ended."""
+
+    OK = "ok"
+    FAILED = "failed"
+    TIMED_OUT = "timed_out"
+    OUT_OF_MEMORY = "out_of_memory"
+    UNAVAILABLE = "unavailable"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Outcome:
+    """How a run ended, and if not well: where and why."""
+
+    kind: OutcomeKind
+    """The word."""
+    stage: str | None = None
+    """How far it came: "environment", "start", "setup", "step 12" …; None when ok."""
+    reason: str | None = None
+    """One sentence."""
+    rank: int | None = None
+    """The rank that failed first, where that is known."""
+    log_tail: tuple[str, ...] = ()
+    """Last lines that it wrote."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Doubt:
+    """A warning that belongs to a number, kept and shown with it."""
+
+    code: str
+    """Stable word, e.g. "spread"."""
+    message: str
+    """What was seen, with the number."""
+    hint: str = ""
+    """What to do about it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Rank:
+    """Facts of one rank."""
+
+    rank: int
+    host: str
+    cores: tuple[int, ...]
+    exit_code: int | None = None
+    """None: it never started."""
+    framework_version: str | None = None
+    python: str | None = None
+    parameters: int | None = None
+    """Trainable parameters that the framework counted."""
+    setup_s: float | None = None
+    """Process start to first step."""
+    peak_rss_bytes: float | None = None
+    cpu_s: float | None = None
+    """CPU time of the whole process."""
+    facts: Mapping[str, Any] = field(default_factory=dict)
+    """What the adapter reports of itself: threads, buckets, BLAS, compile time …"""
+    notes: tuple[str, ...] = ()
+    """What it wanted the user to know."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Record:
+    """Facts of one run."""
+
+    run_id: str
+    """Trial id, repeat and attempt, e.g. torch-ddp.resnet20.b32.2w1t-9f3c1a2b.r2.a0."""
+    trial: Trial
+    study: str
+    """Name of the study it was run for."""
+    repeat: int
+    """Which repeat of the trial; also the round in which it was interleaved with others."""
+    attempt: int
+    """0, or more after `run --retry-failed`."""
+    started: float
+    """Unix time."""
+    elapsed_s: float
+    """Wall time of the run, set-up included."""
+    outcome: Outcome
+    ranks: tuple[Rank, ...]
+    machine: Mapping[str, Any]
+    """Who and what the machine is; "id" tells machines apart."""
+    state: Mapping[str, Any]
+    """Load, pressure and frequency before, during and after; the host's own CPU use."""
+    environment: Mapping[str, Any]
+    """Fingerprint: name, lock, python, packages seen."""
+    resources: Mapping[str, Any]
+    """Meter samples: t_s and per rank rss_bytes, cpu_s, read_bytes, written_bytes; network counters."""
+    inputs: Mapping[str, Any]
+    """Checksums of the graph, the initial weights and the data."""
+    doubts: tuple[Doubt, ...]
+    """Warnings found when the numbers checked themselves."""
+    paceline: str
+    """Version that made it."""
+    schema_version: int = SCHEMA_VERSION
+    samples: pa.Table | None = field(default=None, compare=False)
+    """Raw samples; None when no step was taken."""
+    layers: pa.Table | None = field(default=None, compare=False)
+    """Layer times, where they were asked for."""
+
+    @property
+    def ok(self) -> bool:
+        return self.outcome.kind is OutcomeKind.OK
+
+    def to_json(self) -> dict[str, Any]:
+        """All but the samples, which are stored as columns."""
+        data = {
+            name: getattr(self, name)
+            for name in self.__dataclass_fields__
+            if name not in {"samples", "layers", "trial", "outcome", "ranks", "doubts"}
+        }
+        data["trial"] = self.trial.to_json()
+        data["outcome"] = asdict(self.outcome) | {"kind": self.outcome.kind.value}
+        data["ranks"] = [asdict(rank) for rank in self.ranks]
+        data["doubts"] = [asdict(doubt) for doubt in self.doubts]
+        return data
+
+    @classmethod
+    def from_json(
+        cls, data: Mapping[str, Any], *, samples: pa.Table | None = None, layers: pa.Table | None = None
+    ) -> Record:
+        plain = dict(data)
+        outcome = dict(plain.pop("outcome"))
+        outcome["kind"] = OutcomeKind(outcome["kind"])
+        outcome["log_tail"] = tuple(outcome["log_tail"])
+        return cls(
+            **{k: v for k, v in plain.items() if k not in {"trial", "ranks", "doubts"}},
+            trial=Trial.from_json(plain["trial"]),
+            outcome=Outcome(**outcome),
+            ranks=tuple(
+                Rank(**{**rank, "cores": tuple(rank["cores"]), "notes": tuple(rank["notes"])})
+                for rank in plain["ranks"]
+            ),
+            doubts=tuple(Doubt(**doubt) for doubt in plain["doubts"]),
+            samples=samples,
+            layers=layers,
+        )

@@ -1,0 +1,178 @@
+"""One run's numbers, derived from its raw samples. Pure: same record, same numbers; nothing here is
+stored.
+
+Only measured steps count, except where a number is about the first one. Throughput is Σ over ranks of
+batch × steps ÷ Σ wall: ranks add up, and a slow step weighs as much as it lasted. Knows no statistics over
+runs: that is `compare`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from paceline.record.record import Record
+
+COMMUNICATION = "communication"
+"""The phase in which ranks exchange and wait for each other: exposed, not hidden behind computing."""
+
+PHASE_PREFIX = "phase."
+"""Columns of samples that hold a phase's seconds."""
+
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RunSummary:
+    """What one run measured, over its measured steps."""
+
+    throughput: float
+    """Samples a second, all ranks together."""
+    step_s: float
+    """Global batch ÷ throughput."""
+    phases: Mapping[str, float]
+    """Phase → mean seconds over ranks and steps."""
+    phase_shares: Mapping[str, float]
+    """Phase → its part of the mean step, 0 to 1."""
+    communication_transfer_s: float | None
+    """The exchange itself: the shortest of the ranks in each step, mean over steps. None: no such phase."""
+    communication_waiting_s: float | None
+    """The rest of the communication phase: waiting for slower ranks."""
+    cpu_utilisation: float | None
+    """CPU seconds ÷ wall seconds ÷ cores, over all ranks; None where no CPU time was taken."""
+    peak_rss_bytes: float | None
+    """Sum of the ranks' peaks."""
+    peak_rss_rank_bytes: float | None
+    """The largest rank's peak."""
+    first_step_s: float | None
+    """The very first step, slowest rank: compilation, allocation, connections. None without warm-up."""
+    setup_s: float | None
+    """Process start to first step, slowest rank."""
+    loss_first: float | None
+    """Mean loss over ranks in the first step that has one."""
+    loss_last: float | None
+    """Mean loss over ranks in the last step that has one."""
+    n_steps: int
+    """Measured steps that every rank has."""
+    n_ranks: int
+    """Ranks that measured."""
+
+
+def summarize(record: Record) -> RunSummary | None:
+    """The run's numbers, or None when no step was measured."""
+    measured = measured_samples(record)
+    if measured is None:
+        return None
+    rank, wall = floats(measured, "rank"), floats(measured, "wall_s")
+    present = np.unique(rank)
+    steps = {r: int((rank == r).sum()) for r in present}
+    batch = record.trial.workload.batch_per_worker
+    throughput = sum(batch * steps[r] / float(wall[rank == r].sum()) for r in present)
+    phases = {name: float(seconds.mean()) for name, seconds in phase_columns(measured).items()}
+    transfer, waiting = _communication(measured)
+    peaks = [r.peak_rss_bytes for r in record.ranks if r.peak_rss_bytes is not None]
+    setups = [r.setup_s for r in record.ranks if r.setup_s is not None]
+    loss_first, loss_last = _losses(record.samples)
+    return RunSummary(
+        throughput=throughput,
+        step_s=record.trial.batch_global / throughput,
+        phases=phases,
+        phase_shares={name: seconds / float(wall.mean()) for name, seconds in phases.items()},
+        communication_transfer_s=transfer,
+        communication_waiting_s=waiting,
+        cpu_utilisation=_utilisation(record, measured),
+        peak_rss_bytes=sum(peaks) if peaks else None,
+        peak_rss_rank_bytes=max(peaks, default=None),
+        first_step_s=_first_step(record.samples),
+        setup_s=max(setups, default=None),
+        loss_first=loss_first,
+        loss_last=loss_last,
+        n_steps=min(steps.values()),
+        n_ranks=len(present),
+    )
+
+
+def measured_samples(record: Record) -> pa.Table | None:
+    """The rows of measured steps, or None when there are none or their times cannot be divided by."""
+    if record.samples is None:
+        return None
+    kind = np.asarray(record.samples["kind"].to_pylist(), dtype=object)
+    measured = record.samples.filter(pa.array(kind == "measured", pa.bool_()))
+    wall = floats(measured, "wall_s")
+    if len(wall) == 0 or not np.isfinite(wall).all() or not (wall > 0).all():
+        return None
+    return measured
+
+
+def floats(table: pa.Table, column: str) -> Floats:
+    """A column as numbers; missing values are NaN."""
+    return np.asarray(table[column].to_numpy(), dtype=np.float64)
+
+
+def phase_columns(table: pa.Table) -> dict[str, Floats]:
+    """Phase → its seconds, row by row, in the order of the step."""
+    return {
+        name.removeprefix(PHASE_PREFIX): floats(table, name)
+        for name in table.column_names
+        if name.startswith(PHASE_PREFIX)
+    }
+
+
+def by_step(table: pa.Table, values: Floats) -> Floats:
+    """Values as a matrix, one row a rank and one column a step that all ranks have."""
+    rank, step = floats(table, "rank"), floats(table, "step")
+    ranks = np.unique(rank)
+    common = sorted(set.intersection(*(set(step[rank == r].tolist()) for r in ranks)))
+    matrix = np.empty((len(ranks), len(common)))
+    for row, r in enumerate(ranks):
+        own = dict(zip(step[rank == r].tolist(), values[rank == r].tolist(), strict=True))
+        matrix[row] = [own[s] for s in common]
+    return matrix
+
+
+def cores_of_ranks(record: Record) -> dict[int, int]:
+    """Rank → cores in its budget: those it is pinned to, else its threads."""
+    threads = record.trial.cluster.threads_per_worker
+    return {r.rank: len(r.cores) or threads for r in record.ranks}
+
+
+def _communication(measured: pa.Table) -> tuple[float | None, float | None]:
+    seconds = phase_columns(measured).get(COMMUNICATION)
+    if seconds is None:
+        return None, None
+    matrix = by_step(measured, seconds)
+    if matrix.size == 0:
+        return None, None
+    # Everyone is there once the last rank arrives, so the last one sees the exchange without any waiting.
+    transfer = float(matrix.min(axis=0).mean())
+    return transfer, float(matrix.mean()) - transfer
+
+
+def _utilisation(record: Record, measured: pa.Table) -> float | None:
+    cpu, wall, rank = (floats(measured, name) for name in ("cpu_s", "wall_s", "rank"))
+    if np.isnan(cpu).any():
+        return None
+    budget = cores_of_ranks(record)
+    default = record.trial.cluster.threads_per_worker
+    cores = np.asarray([budget.get(int(r), default) for r in rank], dtype=np.float64)
+    return float(cpu.sum() / (wall * cores).sum())
+
+
+def _first_step(samples: pa.Table) -> float | None:
+    kind = samples["kind"].to_pylist()
+    first = [w for k, w in zip(kind, samples["wall_s"].to_pylist(), strict=True) if k == "first"]
+    return max(first, default=None)
+
+
+def _losses(samples: pa.Table) -> tuple[float | None, float | None]:
+    loss, step = floats(samples, "loss"), floats(samples, "step")
+    known = ~np.isnan(loss)
+    if not known.any():
+        return None, None
+    first, last = step[known].min(), step[known].max()
+    return float(loss[known & (step == first)].mean()), float(loss[known & (step == last)].mean())
