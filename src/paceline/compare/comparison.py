@@ -1,0 +1,141 @@
+"""From records to a comparison: rows, verdicts, and notes on what was kept apart. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.compare.efficiency import scaling
+from paceline.compare.labels import label_rows
+from paceline.compare.rows import Row, make_row
+from paceline.compare.runs import Runs, gather
+from paceline.compare.verdicts import PairVerdict, Proof, judge, unlike
+from paceline.plan.trial import Trial
+from paceline.record.record import Record
+from paceline.stats import LEVEL, MARGIN
+
+__all__ = ["Comparison", "Note", "compare"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Note:
+    """Something about the whole table that the reader must know."""
+
+    code: str
+    """Stable word: "machines", "classes", "simulated", "single_size" …"""
+    message: str
+    """What was kept apart, and why."""
+    hint: str = ""
+    """What to type about it."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"code": self.code, "message": self.message, "hint": self.hint}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Comparison:
+    """Everything that may honestly be said about a set of records."""
+
+    rows: tuple[Row, ...]
+    """One a trial, and machine where there are several."""
+    verdicts: tuple[PairVerdict, ...]
+    """One a pair of rows that answer the same question."""
+    notes: tuple[Note, ...]
+    """What was kept apart."""
+    shared: str
+    """What all rows have in common, in words."""
+    margin: float
+    """Relative difference that counts as equal."""
+
+    def row(self, key: str) -> Row:
+        return next(row for row in self.rows if row.key == key)
+
+    def to_json(self) -> dict[str, Any]:
+        """Names as documented in docs/reference; every number is finite or null."""
+        return {
+            "rows": [row.to_json() for row in self.rows],
+            "verdicts": [verdict.to_json() for verdict in self.verdicts],
+            "notes": [note.to_json() for note in self.notes],
+            "shared": self.shared,
+            "margin": self.margin,
+            "level": LEVEL,
+        }
+
+
+def compare(
+    records: Iterable[Record],
+    *,
+    trials: Sequence[Trial] | None = None,
+    skipped: Mapping[str, str] | None = None,
+    margin: float = MARGIN,
+    across_machines: bool = False,
+    proofs: Collection[Proof] = (),
+) -> Comparison:
+    """Compare what was recorded.
+
+    Args:
+        records: of any studies and machines.
+        trials: the rows wanted, in this order, with or without records; None: those that have records.
+        skipped: trial id → why it will not run.
+        margin: relative difference that counts as equal.
+        across_machines: rank rows of different machines or environment states too.
+        proofs: fairness proofs; rows of two frameworks without one are not ranked.
+    """
+    groups = gather(records, trials)
+    keys = _keys(groups)
+    labels = label_rows([group.trial for group in groups], [group.machine for group in groups])
+    rows = tuple(
+        make_row(
+            group, key=key, label=label, scaling=scaled,
+            base=None if scaled.base is None else keys[scaled.base], skip=(skipped or {}).get(group.trial.id),
+        )
+        for group, key, label, scaled in zip(groups, keys, labels.each, scaling(groups), strict=True)
+    )  # fmt: skip
+    verdicts = judge(groups, keys, margin=margin, across_machines=across_machines, proofs=proofs)
+    return Comparison(
+        rows=rows, verdicts=tuple(verdicts), notes=tuple(_notes(groups, across_machines=across_machines)),
+        shared=labels.shared, margin=margin,
+    )  # fmt: skip
+
+
+def _keys(groups: Sequence[Runs]) -> list[str]:
+    rows_of = Counter(group.trial.id for group in groups)
+    machines_of = Counter((group.trial.id, group.machine) for group in groups)
+    keys = []
+    for group in groups:
+        key = group.trial.id
+        if rows_of[group.trial.id] > 1:
+            key += f"@{group.machine}"
+        if machines_of[group.trial.id, group.machine] > 1:
+            key += f"+{group.fingerprint}"
+        keys.append(key)
+    return keys
+
+
+def _notes(groups: Sequence[Runs], *, across_machines: bool) -> list[Note]:
+    measured = [group for group in groups if group.measured]
+    notes = []
+    if why := next((why for group in measured if (why := unlike(measured[0], group))), None):
+        how = "ranked all the same, as asked" if across_machines else "not ranked against each other"
+        hint = "" if across_machines else "rank them all the same: --across-machines"
+        notes.append(Note(code="machines", message=f"rows were {why}: {how}", hint=hint))
+    if len(classes := {group.trial.framework.strategy_class for group in measured}) > 1:
+        listed = ", ".join(sorted(classes))
+        notes.append(
+            Note(
+                code="classes",
+                message=f"strategies of different classes ({listed}) are not ranked in one list",
+            )
+        )
+    if len({group.trial.framework.simulated for group in measured}) > 1:
+        notes.append(Note(code="simulated", message="simulated times are never ranked against measured ones"))
+    elif measured and measured[0].trial.framework.simulated:
+        notes.append(
+            Note(
+                code="simulated",
+                message="times are drawn from a law (simulated), not measured on this machine",
+            )
+        )
+    return notes

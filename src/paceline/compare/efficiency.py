@@ -1,0 +1,88 @@
+"""Scaling efficiency: what a worker is worth among n, against what it is worth among the fewest.
+
+A family is a set of trials that are the same in everything but the number of hosts and workers (and, in
+strong scaling, the batch that each worker then gets). Threads per worker belong to the family: 1 worker ×
+2 threads and 2 workers × 1 thread use the same cores, but their ratio is no scaling efficiency.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from paceline.compare.quantity import Quantity, from_ratio
+from paceline.compare.runs import Runs
+from paceline.plan.trial import Trial
+from paceline.stats import ratio_interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Scaling:
+    """How well one trial scales."""
+
+    efficiency: Quantity | None
+    """Throughput per worker over the base's; exactly 1 for the base itself; None where it cannot be told."""
+    speedup: Quantity | None
+    """Throughput over the base's."""
+    base: int | None
+    """Index of the base among the groups; None without one."""
+    note: str | None
+    """Why there is no efficiency."""
+
+
+def scaling(groups: Sequence[Runs]) -> list[Scaling]:
+    """For each group its efficiency against the fewest workers of its family, paired by round."""
+    families = [family(group.trial) for group in groups]
+    results = []
+    for index, mine in enumerate(groups):
+        relatives = [
+            i
+            for i, other in enumerate(groups)
+            if i == index or (families[i] == families[index] and _comparable(mine, other))
+        ]
+        base = min(relatives, key=lambda i: _size(groups[i].trial, mine.trial, i))
+        results.append(_against(base, index, groups, alone=len(relatives) == 1))
+    return results
+
+
+def family(trial: Trial) -> Trial:
+    """The trial with its size and links removed: equal for all members of a family on one network."""
+    workload = trial.workload
+    if workload.scaling == "strong":
+        workload = replace(workload, batch_per_worker=trial.batch_global)
+    cluster = replace(trial.cluster, hosts=1, workers_per_host=1, network=None)
+    return replace(trial, workload=workload, cluster=cluster)
+
+
+def _against(base_index: int, index: int, groups: Sequence[Runs], *, alone: bool) -> Scaling:
+    mine, base = groups[index], groups[base_index]
+    if not mine.measured:
+        return _unknown("no good run")
+    if base_index == index:
+        if alone and mine.trial.workers > 1:
+            return _unknown("no trial with fewer workers on the same machine and environment to compare with")
+        one = Quantity(value=1.0, low=1.0, high=1.0, unit="1", n_runs=len(mine.measured))
+        return Scaling(efficiency=one, speedup=one, base=index, note=None)
+    if not base.measured:
+        return _unknown(f"its base, {base.trial.label}, has no good run")
+    ratio = ratio_interval(mine.by_round("throughput"), base.by_round("throughput"))
+    speedup = from_ratio(ratio, ratio.n_pairs or min(len(mine.measured), len(base.measured)))
+    growth = mine.trial.workers / base.trial.workers
+    return Scaling(efficiency=speedup.times(1 / growth), speedup=speedup, base=base_index, note=None)
+
+
+def _unknown(note: str) -> Scaling:
+    return Scaling(efficiency=None, speedup=None, base=None, note=note)
+
+
+def _comparable(mine: Runs, other: Runs) -> bool:
+    """Same links (a single host has none, so it serves every network), machine and environment."""
+    if other.trial.cluster.hosts > 1 and other.trial.cluster.network != mine.trial.cluster.network:
+        return False
+    if other.measured:
+        return (other.machine, other.fingerprint) == (mine.machine, mine.fingerprint)
+    return other.machine in (None, mine.machine)
+
+
+def _size(trial: Trial, mine: Trial, index: int) -> tuple[int, int, bool, int]:
+    return trial.workers, trial.cluster.hosts, trial.cluster.network != mine.cluster.network, index

@@ -1,0 +1,109 @@
+"""Short names for trials: only what sets each apart from the others is said, what all share is said once.
+
+Pure text made of a trial's own fields; knows no result.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from paceline.plan.trial import Trial
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Labels:
+    """Names of the rows of a table."""
+
+    shared: str
+    """What all rows have in common, e.g. "torch ddp · resnet20 · batch 32 a worker"."""
+    each: tuple[str, ...]
+    """What sets each row apart, e.g. "2 workers · overlap=off"; unique."""
+
+
+def label_rows(trials: Sequence[Trial], machines: Sequence[str | None]) -> Labels:
+    """Labels for rows, one trial and machine each."""
+    facets = [_facets(trial) for trial in trials]
+    details = [_details(trial, machine) for trial, machine in zip(trials, machines, strict=True)]
+    shared = _constant(facets)
+    if all(shared >= set(one) for one in facets):
+        shared -= {"workers"}  # a row needs some name
+    each = [_join(one, set(one) - shared) for one in facets]
+    for label in [name for name in set(each) if each.count(name) > 1]:
+        alike = [index for index, name in enumerate(each) if name == label]
+        constant = _constant([details[index] for index in alike])
+        for index in alike:
+            each[index] = f"{label} · {_join(details[index], set(details[index]) - constant)}"
+    common = {name: text for name, text in facets[0].items() if name in shared and not _is_knob(name)} if facets else {}
+    return Labels(shared=_join(common, set(common)), each=tuple(each))
+
+
+def _constant(facets: Sequence[Mapping[str, str]]) -> set[str]:
+    """Names that have one value wherever they occur: another framework's knobs set nothing apart."""
+    values: dict[str, set[str]] = {}
+    for one in facets:
+        for name, text in one.items():
+            values.setdefault(name, set()).add(text)
+    return {name for name, seen in values.items() if len(seen) == 1}
+
+
+def _join(facets: Mapping[str, str], names: set[str]) -> str:
+    return " · ".join(text for name, text in facets.items() if name in names and text)
+
+
+def _is_knob(name: str) -> bool:
+    return name.startswith("knob ")
+
+
+def workers_words(trial: Trial) -> str:
+    """Its size in words: "1 worker", "4 workers on 2 hosts"."""
+    count = f"{trial.workers} worker{'s' if trial.workers != 1 else ''}"
+    return f"{count} on {trial.cluster.hosts} hosts" if trial.cluster.hosts > 1 else count
+
+
+def _facets(trial: Trial) -> dict[str, str]:
+    """What a study usually varies, in the order in which a reader wants it; "" where it is the usual."""
+    workload, framework, cluster = trial.workload, trial.framework, trial.cluster
+    strong = workload.scaling == "strong"
+    batch = f"batch {trial.batch_global} in all" if strong else f"batch {workload.batch_per_worker} a worker"
+    threads = cluster.threads_per_worker
+    facets = {
+        "framework": f"{framework.name} {framework.strategy}",
+        "model": " ".join([workload.model, *_settings(workload.options)]),
+        "batch": batch,
+        "input": "" if workload.input == "resident" else f"{workload.input}, {workload.loader_workers} loaders",
+        "workers": workers_words(trial),
+        "threads": f"{threads} thread{'s' if threads != 1 else ''} a worker",
+        "network": cluster.network.label if cluster.network else "",
+        "device": cluster.device,
+        "site": "" if cluster.site == "local" else cluster.site,
+        "simulated": "simulated time" if framework.simulated else "",
+    }
+    for knob, value in framework.knobs.items():
+        facets[f"knob {framework.name}.{knob}"] = f"{knob}={_value(value)}"
+    return facets
+
+
+def _details(trial: Trial, machine: str | None) -> dict[str, str]:
+    """What sets two trials apart that look alike otherwise."""
+    details = {
+        "lock": f"lock {trial.framework.lock.removeprefix('sha256:')[:6]}",
+        "environment": trial.framework.environment,
+        "graph": f"graph {trial.workload.graph[:6]}",
+        "seed": f"seed {trial.workload.seed}",
+        "steps": f"{trial.measure.warmup_steps}+{trial.measure.steps} steps",
+        "layers": "layer times" if trial.measure.layers else "",
+        "oversubscribe": "oversubscribed" if trial.cluster.oversubscribe else "",
+    }
+    return details | ({"machine": f"on {machine}"} if machine else {})
+
+
+def _settings(options: Mapping[str, Any]) -> list[str]:
+    return [f"{name}={_value(value)}" for name, value in options.items()]
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return f"{value:g}" if isinstance(value, float) else str(value)

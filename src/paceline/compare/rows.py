@@ -1,0 +1,230 @@
+"""One row a trial (and machine): what was measured, how sure it is, and what went wrong. Pure."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from paceline.compare.efficiency import Scaling
+from paceline.compare.quantity import Quantity, finite, from_interval
+from paceline.compare.runs import Runs
+from paceline.stats import mean_interval, plain_interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Phase:
+    """One part of the step."""
+
+    time: Quantity
+    """Seconds a step."""
+    share: float
+    """Of the step time."""
+
+    def to_json(self) -> dict[str, Any]:
+        return self.time.to_json() | {"share": finite(self.share)}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class RowWarning:
+    """A doubt of one or more runs of the row."""
+
+    code: str
+    """Stable word."""
+    message: str
+    """What was seen in the first of these runs."""
+    hint: str
+    """What to do about it."""
+    n_runs: int
+    """In how many runs."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"code": self.code, "message": self.message, "hint": self.hint, "n_runs": self.n_runs}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Row:
+    """One trial on one machine."""
+
+    key: str
+    """Names the row: the trial's id, with "@machine" where a trial has several rows."""
+    trial: str
+    """Id of the trial."""
+    framework: str
+    strategy: str
+    strategy_class: str
+    """"exact", "approximate" or "asynchronous"."""
+    workload: str
+    """Model id."""
+    workers: int
+    hosts: int
+    network: str | None
+    """Label of the links; None: as they are."""
+    outcome: str
+    """"ok", "partly failed", "not run", "skipped", "no numbers", or the word for how all its runs failed."""
+    reason: str | None
+    """Why it is not ok."""
+    throughput: Quantity | None
+    """Samples a second over all workers."""
+    step_s: Quantity | None
+    efficiency: Quantity | None
+    """Throughput per worker over that of the fewest workers of its family."""
+    efficiency_note: str | None
+    """Why there is none."""
+    speedup: Quantity | None
+    """Throughput over that of the base."""
+    base: str | None
+    """Key of the row that efficiency refers to."""
+    phases: Mapping[str, Phase]
+    """In the order of the step."""
+    warnings: tuple[RowWarning, ...]
+    label: str
+    """What sets it apart from the other rows, in words."""
+    batch_per_worker: int
+    batch_global: int
+    scaling: str
+    """"weak" or "strong"."""
+    threads_per_worker: int
+    device: str
+    n_runs: int
+    """Runs that its numbers rest on."""
+    n_failed: int
+    cpu_utilisation: Quantity | None
+    """Of the cores given to the workers; 1 is all of them."""
+    peak_rss_bytes: Quantity | None
+    """Peak resident memory, all workers together."""
+    machine: str | None
+    fingerprint: str | None
+    simulated: bool
+    """Times are drawn from a law, not measured."""
+    knobs: Mapping[str, Any] = field(default_factory=dict)
+    """Every setting of the framework."""
+
+    def to_json(self) -> dict[str, Any]:
+        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        for name, value in data.items():
+            if isinstance(value, Quantity):
+                data[name] = value.to_json()
+        data["phases"] = {name: phase.to_json() for name, phase in self.phases.items()}
+        data["warnings"] = [warning.to_json() for warning in self.warnings]
+        data["knobs"] = dict(self.knobs)
+        return data
+
+
+def make_row(runs: Runs, *, key: str, label: str, scaling: Scaling, base: str | None, skip: str | None = None) -> Row:
+    """Everything about one group of runs."""
+    trial = runs.trial
+    outcome, reason = _outcome(runs, skip)
+    return Row(
+        key=key,
+        trial=trial.id,
+        framework=trial.framework.name,
+        strategy=trial.framework.strategy,
+        strategy_class=trial.framework.strategy_class,
+        workload=trial.workload.model,
+        workers=trial.workers,
+        hosts=trial.cluster.hosts,
+        network=trial.cluster.network.label if trial.cluster.network else None,
+        outcome=outcome,
+        reason=reason,
+        throughput=_mean(runs, "throughput", "samples/s"),
+        step_s=_mean(runs, "step_s", "s"),
+        efficiency=scaling.efficiency,
+        efficiency_note=scaling.note,
+        speedup=scaling.speedup,
+        base=base,
+        phases=_phases(runs),
+        warnings=_warnings(runs),
+        label=label,
+        batch_per_worker=trial.workload.batch_per_worker,
+        batch_global=trial.batch_global,
+        scaling=trial.workload.scaling,
+        threads_per_worker=trial.cluster.threads_per_worker,
+        device=trial.cluster.device,
+        n_runs=len(runs.measured),
+        n_failed=len(runs.failed),
+        cpu_utilisation=_plain(runs, "cpu_utilisation", "1"),
+        peak_rss_bytes=_plain(runs, "peak_rss_bytes", "B"),
+        machine=runs.machine,
+        fingerprint=runs.fingerprint,
+        simulated=trial.framework.simulated,
+        knobs=trial.framework.knobs,
+    )
+
+
+def _mean(runs: Runs, name: str, unit: str) -> Quantity | None:
+    values = list(runs.by_round(name).values())
+    return from_interval(mean_interval(values), unit) if values else None
+
+
+def _plain(runs: Runs, name: str, unit: str) -> Quantity | None:
+    values = list(runs.by_round(name).values())
+    return from_interval(plain_interval(values), unit) if values else None
+
+
+def _phases(runs: Runs) -> dict[str, Phase]:
+    times: dict[str, list[float]] = {}
+    shares: dict[str, list[float]] = {}
+    for _, summary in runs.measured:
+        for name, seconds in summary.phases.items():
+            times.setdefault(name, []).append(seconds)
+            shares.setdefault(name, []).append(summary.phase_shares[name])
+    return {
+        name: Phase(time=from_interval(plain_interval(seconds), "s"), share=sum(shares[name]) / len(shares[name]))
+        for name, seconds in times.items()
+    }
+
+
+def _outcome(runs: Runs, skip: str | None) -> tuple[str, str | None]:
+    if not runs.failed:
+        if runs.measured:
+            return "ok", None
+        if runs.machine is not None:
+            return "no numbers", "its runs ended well, but no step was measured"
+        return ("skipped", skip) if skip else ("not run", "no record yet")
+    reasons = Counter(_why(record.outcome.stage, record.outcome.reason) for record in runs.failed)
+    kinds = {record.outcome.kind.value for record in runs.failed}
+    (reason, _), *others = reasons.most_common()
+    total = len(runs.failed) + len(runs.measured)
+    counted = f"{len(runs.failed)} of {total} runs: {reason}"
+    if others:
+        counted += f" (and {len(others)} other reason{'s' if len(others) > 1 else ''})"
+    if runs.measured:
+        return "partly failed", counted
+    return (kinds.pop() if len(kinds) == 1 else "failed"), counted
+
+
+def _why(stage: str | None, reason: str | None) -> str:
+    said = reason or "no reason known"
+    return f"{said} (at {stage})" if stage else said
+
+
+def _warnings(runs: Runs) -> tuple[RowWarning, ...]:
+    found: dict[str, RowWarning] = {}
+    for record, _ in runs.measured:
+        seen = {doubt.code: doubt for doubt in reversed(record.doubts)}
+        for code, doubt in seen.items():
+            first = found.get(code)
+            found[code] = RowWarning(
+                code=code,
+                message=first.message if first else doubt.message,
+                hint=first.hint if first else doubt.hint,
+                n_runs=first.n_runs + 1 if first else 1,
+            )
+    warnings = list(found.values())
+    if len(runs.measured) == 1:
+        warnings.append(
+            RowWarning(
+                code="single_run", message="one run says nothing about spread: no interval, no verdict",
+                hint="raise measure.repeats in the study and run it again", n_runs=1,
+            )
+        )  # fmt: skip
+    if runs.retried:
+        warnings.append(
+            RowWarning(
+                code="retried", message=f"{runs.retried} earlier attempt(s) failed before a run ended well",
+                hint="look at them: paceline export", n_runs=runs.retried,
+            )
+        )  # fmt: skip
+    return tuple(warnings)

@@ -1,0 +1,103 @@
+"""The runs behind one row: all records of one trial on one machine in one environment, failed ones included.
+
+Records of different machines or fingerprints are never pooled: one trial on two machines makes two groups.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from paceline.plan.trial import Trial
+from paceline.record.record import Record
+from paceline.record.summary import RunSummary, summarize
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Runs:
+    """Records of one trial that may be averaged."""
+
+    trial: Trial
+    machine: str | None
+    """Id of the machine; None when nothing was run."""
+    fingerprint: str | None
+    """Digest of the environment as it was seen; None when no run came that far."""
+    measured: tuple[tuple[Record, RunSummary], ...]
+    """Runs that ended well and have numbers, by repeat."""
+    failed: tuple[Record, ...]
+    """Runs whose last attempt did not end well."""
+    retried: int
+    """Earlier attempts that failed before the same repeat was tried again."""
+
+    def by_round(self, name: str) -> dict[int, float]:
+        """Round → the run's value of a summary's field, where it has one."""
+        values = {record.repeat: getattr(summary, name) for record, summary in self.measured}
+        return {repeat: float(value) for repeat, value in values.items() if value is not None}
+
+
+def gather(records: Iterable[Record], trials: Sequence[Trial] | None = None) -> list[Runs]:
+    """One group a trial, machine and fingerprint: the order of `trials`, then of first appearance.
+
+    With `trials`, records of other trials are left out, and a trial without records is a group without runs.
+    """
+    records = list(records)
+    named = trials if trials is not None else [record.trial for record in records]
+    by_trial: dict[str, list[Record]] = {trial.id: [] for trial in named}
+    known = {trial.id: trial for trial in named}
+    for record in records:
+        if (trial_id := record.trial.id) in by_trial:
+            by_trial[trial_id].append(record)
+    return [group for trial_id, mine in by_trial.items() for group in _groups(known[trial_id], mine)]
+
+
+def fingerprint(record: Record) -> str | None:
+    """Digest of the environment as the run saw it: name, lock, interpreter, packages."""
+    if not record.environment:
+        return None
+    given = record.environment.get("fingerprint")
+    if isinstance(given, str):
+        return given
+    return hashlib.sha256(json.dumps(dict(record.environment), sort_keys=True).encode()).hexdigest()[:12]
+
+
+def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
+    if not records:
+        return [Runs(trial=trial, machine=None, fingerprint=None, measured=(), failed=(), retried=0)]
+    latest: dict[tuple[str, int], Record] = {}
+    for record in sorted(records, key=lambda r: (r.attempt, r.started)):
+        latest[_machine(record), record.repeat] = record
+    kept = {id(record) for record in latest.values()}
+    # A good run is a fact for ever; only a failed attempt is replaced by a later one.
+    alive = [record for record in records if id(record) in kept or record.ok]
+    good: dict[tuple[str, str | None], dict[int, Record]] = {}
+    for record in sorted((r for r in alive if r.ok), key=lambda r: (r.attempt, r.started)):
+        good.setdefault((_machine(record), fingerprint(record)), {})[record.repeat] = record
+    # A run can fail before its environment was seen, so failures belong to their machine's largest group.
+    homes: dict[str, tuple[str, str | None]] = {}
+    for key in sorted(good, key=lambda k: -len(good[k])):
+        homes.setdefault(key[0], key)
+    failed: dict[tuple[str, str | None], list[Record]] = {}
+    retried: dict[tuple[str, str | None], int] = {}
+    for record in sorted((r for r in records if not r.ok), key=lambda r: r.repeat):
+        home = homes.setdefault(_machine(record), (_machine(record), None))
+        if id(record) in kept:
+            failed.setdefault(home, []).append(record)
+        else:
+            retried[home] = retried.get(home, 0) + 1
+    groups = []
+    for key in dict.fromkeys([*good, *failed]):
+        runs = [good[key][repeat] for repeat in sorted(good[key])] if key in good else []
+        measured = tuple((run, summary) for run in runs if (summary := summarize(run)) is not None)
+        groups.append(
+            Runs(
+                trial=trial, machine=key[0], fingerprint=key[1], measured=measured,
+                failed=tuple(failed.get(key, ())), retried=retried.get(key, 0),
+            )
+        )  # fmt: skip
+    return groups
+
+
+def _machine(record: Record) -> str:
+    return str(record.machine.get("id", "unknown"))

@@ -1,0 +1,179 @@
+"""Who is faster, for every pair of trials that answer the same question, or why that must not be said.
+
+Same question: same graph, batch, input, workers, hosts, network, device, site and kind of scaling. What may
+differ is what the reader chooses between: framework, strategy, knobs, threads, versions. Strategy classes,
+and simulated and measured times, are never ranked in one list, so such pairs are not formed; pairs of
+different machines, or of frameworks without a fairness proof, are formed and refused in words.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass, replace
+from itertools import combinations
+from typing import Any
+
+from paceline.compare.quantity import finite
+from paceline.compare.runs import Runs
+from paceline.plan.trial import Trial
+from paceline.stats import equivalent, holm, ratio_interval, verdict
+
+NO_PROOF = "no proof"
+"""Two frameworks that nothing has shown to compute the same."""
+DIFFERENT_MACHINES = "different machines"
+"""Recorded on two machines, or in two states of one environment."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proof:
+    """What a fairness proof established, as far as a ranking needs it."""
+
+    graph: str
+    """Hash of the workload's graph."""
+    frameworks: frozenset[str]
+    """Frameworks that were shown to compute the same on it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PairVerdict:
+    """What may be said about two rows."""
+
+    a: str
+    """Key of the faster row; in table order where they are not ranked."""
+    b: str
+    """Key of the other."""
+    ratio: float | None
+    """Throughput of a over throughput of b; None where they must not be ranked."""
+    low: float | None
+    """Lower end of its 95 % interval; None when spread is unknown."""
+    high: float | None
+    """Upper end."""
+    p: float | None
+    """P value of "no difference", of this pair alone."""
+    verdict: str
+    """"different", "equal within the margin", "cannot be told apart", "no proof" or "different machines"."""
+    p_adjusted: float | None = None
+    """The same after Holm's correction over all pairs of the table: what the verdict rests on."""
+    margin: float
+    """Relative difference that counts as equal."""
+    n_runs: int
+    """Runs of the smaller side, or rounds where the two were paired."""
+    paired: bool = False
+    """Whether runs of the same round were compared with each other."""
+    note: str | None = None
+    """What the reader must know beside the number."""
+
+    def to_json(self) -> dict[str, Any]:
+        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return {name: finite(value) if isinstance(value, float) else value for name, value in data.items()}
+
+
+def judge(
+    groups: Sequence[Runs],
+    keys: Sequence[str],
+    *,
+    margin: float,
+    across_machines: bool = False,
+    proofs: Collection[Proof] = (),
+) -> list[PairVerdict]:
+    """Verdicts on all pairs that answer the same question; Holm's correction over those with a p value."""
+    pairs: list[PairVerdict] = []
+    equal_p: list[float] = []
+    tested: list[int] = []
+    measured = [i for i, group in enumerate(groups) if group.measured]
+    questions = {i: question(groups[i].trial) for i in measured}
+    for i, j in combinations(measured, 2):
+        if questions[i] != questions[j]:
+            continue
+        a, b = groups[i], groups[j]
+        refused = _refusal(a, b, across_machines=across_machines, proofs=proofs)
+        if refused is not None:
+            pairs.append(_refused_pair(keys[i], keys[j], *refused, margin=margin, n_runs=_fewer(a, b)))
+            continue
+        if _mean_order(a, b):
+            i, j, a, b = j, i, b, a  # noqa: PLW2901 - the faster one is called a
+        left, right = a.by_round("throughput"), b.by_round("throughput")
+        ratio = ratio_interval(left, right)
+        if ratio.low is not None:
+            tested.append(len(pairs))
+            equal_p.append(equivalent(left, right, margin))
+        pairs.append(
+            PairVerdict(
+                a=keys[i], b=keys[j], ratio=ratio.value, low=ratio.low, high=ratio.high, p=ratio.p,
+                verdict=verdict(1.0, 1.0).words, p_adjusted=ratio.p, margin=margin,
+                n_runs=ratio.n_pairs or _fewer(a, b), paired=ratio.n_pairs > 0,
+                note=_note(a, b, spread_known=ratio.low is not None),
+            )
+        )  # fmt: skip
+    adjusted = holm([pairs[k].p or 0.0 for k in tested])
+    for k, different_p, same_p in zip(tested, adjusted, holm(equal_p), strict=True):
+        pairs[k] = replace(pairs[k], p_adjusted=different_p, verdict=verdict(different_p, same_p).words)
+    return pairs
+
+
+def question(trial: Trial) -> tuple[Any, ...]:
+    """What two trials must share for a ranking to make sense."""
+    workload, cluster = trial.workload, trial.cluster
+    return (
+        workload.graph, workload.batch_per_worker, workload.scaling, workload.input,
+        trial.workers, cluster.hosts, cluster.network, cluster.device, cluster.site,
+        trial.framework.strategy_class, trial.framework.simulated,
+    )  # fmt: skip
+
+
+def unlike(a: Runs, b: Runs) -> str | None:
+    """Why two groups are of different machines, in words, or None."""
+    if a.machine != b.machine:
+        return f"recorded on two machines, {a.machine} and {b.machine}"
+    one, other = a.trial.framework, b.trial.framework
+    # Two frameworks live in two environments by design; the same lock with other contents is an accident.
+    if (one.environment, one.lock) == (other.environment, other.lock) and a.fingerprint != b.fingerprint:
+        return f"recorded in two states of the environment {one.environment}"
+    return None
+
+
+def _refusal(a: Runs, b: Runs, *, across_machines: bool, proofs: Collection[Proof]) -> tuple[str, str] | None:
+    one, other = a.trial.framework.name, b.trial.framework.name
+    if not across_machines and (why := unlike(a, b)):
+        return DIFFERENT_MACHINES, f"{why}; to rank them all the same: --across-machines"
+    graph = a.trial.workload.graph
+    if one != other and not any(p.graph == graph and {one, other} <= p.frameworks for p in proofs):
+        why = f"nothing shows yet that {one} and {other} compute the same"
+        return NO_PROOF, f"{why}; prove it: paceline check fairness STUDY"
+    return None
+
+
+def _refused_pair(a: str, b: str, word: str, note: str, *, margin: float, n_runs: int) -> PairVerdict:
+    return PairVerdict(
+        a=a,
+        b=b,
+        ratio=None,
+        low=None,
+        high=None,
+        p=None,
+        verdict=word,
+        margin=margin,
+        n_runs=n_runs,
+        note=note,
+    )
+
+
+def _note(a: Runs, b: Runs, *, spread_known: bool) -> str | None:
+    notes = []
+    threads = a.trial.cluster.threads_per_worker, b.trial.cluster.threads_per_worker
+    if threads[0] != threads[1]:
+        notes.append(f"unequal budgets: {threads[0]} against {threads[1]} threads a worker")
+    if why := unlike(a, b):
+        notes.append(why)
+    if not spread_known:
+        notes.append("too few runs to know the spread; raise measure.repeats")
+    return "; ".join(notes) or None
+
+
+def _fewer(a: Runs, b: Runs) -> int:
+    return min(len(a.measured), len(b.measured))
+
+
+def _mean_order(a: Runs, b: Runs) -> bool:
+    """Whether b is the faster, over the rounds that count."""
+    return ratio_interval(a.by_round("throughput"), b.by_round("throughput")).value < 1

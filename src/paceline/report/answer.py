@@ -1,0 +1,108 @@
+"""The answer to the study's question in a sentence or two, where it can honestly be given, or why not."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+from paceline.compare import Comparison, PairVerdict, Row
+from paceline.report import numbers
+from paceline.report.charts import families
+from paceline.report.sentences import evidence_of, is_refused, ratio_text
+from paceline.stats import Verdict
+
+MOST_PARTS = 3
+"""Contests or families that an answer speaks of; the table has the rest."""
+
+
+def answer(comparison: Comparison) -> str:
+    """Who is fastest and how sure; how well it scales; or that nobody can tell yet."""
+    measured = [row for row in comparison.rows if row.throughput is not None]
+    if not measured:
+        return _nothing(comparison)
+    ranked = [pair for pair in comparison.verdicts if not is_refused(pair)]
+    contests = [_contest(comparison, pairs) for pairs in _contests(ranked)]
+    scaling = [_scaling(comparison.row(base), rows[-1]) for base, rows in families(comparison).items()]
+    parts = [*_some(contests, "contests"), *_some(scaling, "scaling families"), *_refusals(comparison)]
+    if not parts:
+        parts = _some([_alone(row) for row in measured], "trials")
+    if any(row.simulated for row in measured):
+        parts.append("Times are simulated.")
+    if (bad := len(comparison.rows) - len({row.key for row in measured})) > 0:
+        parts.append(f"{bad} of {len(comparison.rows)} trials {'has' if bad == 1 else 'have'} no good run.")
+    return " ".join(parts)
+
+
+def _nothing(comparison: Comparison) -> str:
+    if not comparison.rows:
+        return "No answer yet: nothing was run."
+    first = next((row for row in comparison.rows if row.reason), comparison.rows[0])
+    return f"No answer yet: no trial has a good run ({first.label}: {first.outcome}, {first.reason})."
+
+
+def _some(parts: Sequence[str], what: str) -> list[str]:
+    rest = len(parts) - MOST_PARTS
+    return [*parts[:MOST_PARTS], *([f"({rest} more {what} in the table.)"] if rest > 0 else [])]
+
+
+def _contests(pairs: Sequence[PairVerdict]) -> list[list[PairVerdict]]:
+    """Ranked pairs that hang together: those of one question, each with each."""
+    groups: list[tuple[set[str], list[PairVerdict]]] = []
+    for pair in pairs:
+        touched = [group for group in groups if {pair.a, pair.b} & group[0]]
+        members = {pair.a, pair.b}.union(*(group[0] for group in touched))
+        joined = [one for group in touched for one in group[1]]
+        groups = [group for group in groups if group not in touched] + [(members, [*joined, pair])]
+    return [joined for _, joined in groups]
+
+
+def _contest(comparison: Comparison, pairs: Sequence[PairVerdict]) -> str:
+    labels = {row.key: row.label for row in comparison.rows}
+    members = list(dict.fromkeys(key for pair in pairs for key in (pair.a, pair.b)))
+    best = max(members, key=lambda key: _speed(comparison.row(key)))
+    own = [pair for pair in pairs if best in (pair.a, pair.b)]
+    lost = {pair.b for pair in own if pair.a == best and pair.verdict == Verdict.DIFFERENT.words}
+    rivals = [key for key in members if key != best and key not in lost]
+    if rivals:
+        equal = all(pair.verdict == Verdict.EQUAL.words for pair in own if {pair.a, pair.b} & set(rivals))
+        how = f"equal within {comparison.margin * 100:g} %" if equal else "cannot be told apart"
+        ahead = f", ahead of {_list([labels[key] for key in members if key in lost])}" if lost else ""
+        return f"{_list([labels[key] for key in (best, *rivals)])}: {how}{ahead}."
+    closest = min(own, key=lambda pair: pair.ratio or 0.0)
+    note = f"; {closest.note}" if closest.note else ""
+    return (
+        f"{labels[best]} is the fastest of {len(members)}: {ratio_text(closest)} × as fast as "
+        f"{labels[closest.b]} ({evidence_of(closest)}{note})."
+    )
+
+
+def _refusals(comparison: Comparison) -> list[str]:
+    notes = Counter(pair.note for pair in comparison.verdicts if is_refused(pair))
+    return [f"{count} pair{'s' if count > 1 else ''} not ranked: {note}." for note, count in notes.items()]
+
+
+def _speed(row: Row) -> float:
+    return row.throughput.value if row.throughput else 0.0
+
+
+def _scaling(base: Row, row: Row) -> str:
+    speedup, efficiency = numbers.known(row.speedup), numbers.known(row.efficiency)
+    ends = numbers.interval(efficiency, 100)
+    sure = f"{ends} %, 95 %, n={efficiency.n_runs}" if ends else "one run: how sure is unknown"
+    only = "only " if speedup.high is not None and speedup.high < 1 else ""
+    plural = "train" if row.workers > 1 else "trains"
+    return (
+        f"{row.label} {plural} {only}{numbers.value(speedup)} × as fast as {base.label} "
+        f"(efficiency {numbers.value(efficiency, 100)} %, {sure})."
+    )
+
+
+def _alone(row: Row) -> str:
+    throughput = numbers.known(row.throughput)
+    ends = numbers.interval(throughput)
+    sure = f"{ends}, 95 %, n={throughput.n_runs}" if ends else "one run: how sure is unknown"
+    return f"{row.label}: {numbers.value(throughput)} samples/s ({sure})."
+
+
+def _list(names: Sequence[str]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"

@@ -1,0 +1,74 @@
+"""Verdicts as sentences that a colleague could say aloud. Receives finished verdicts; decides nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from paceline.compare import DIFFERENT_MACHINES, NO_PROOF, Comparison, PairVerdict, Quantity
+from paceline.report import numbers
+from paceline.stats import Verdict
+
+MOST_PAIRS = 12
+"""More sentences than this nobody reads: then only those about the fastest of each question are told."""
+
+
+def verdict_sentences(comparison: Comparison, names: Mapping[str, str]) -> list[str]:
+    """One sentence a pair, refusals gathered; with very many pairs only those about the fastest rows."""
+    ranked = [pair for pair in comparison.verdicts if pair.ratio is not None]
+    told = ranked if len(ranked) <= MOST_PAIRS else _about_the_fastest(ranked)
+    sentences = [verdict_sentence(pair, names) for pair in told[:MOST_PAIRS]]
+    if left := len(ranked) - len(sentences):
+        sentences.append(f"({left} more pairs: see them with --json)")
+    refusals: dict[tuple[str, str], list[PairVerdict]] = {}
+    for pair in comparison.verdicts:
+        if pair.ratio is None:
+            refusals.setdefault((pair.verdict, pair.note or ""), []).append(pair)
+    for (word, note), pairs in refusals.items():
+        who = f"{names[pairs[0].a]} and {names[pairs[0].b]}" if len(pairs) == 1 else f"{len(pairs)} pairs"
+        sentences.append(f"{who}: not ranked, {word}: {note}")
+    return sentences
+
+
+def verdict_sentence(pair: PairVerdict, names: Mapping[str, str]) -> str:
+    """What one ranked pair says."""
+    a, b = names[pair.a], names[pair.b]
+    evidence = f"({evidence_of(pair)})"
+    if pair.verdict == Verdict.DIFFERENT.words:
+        sentence = f"{a} is {ratio_text(pair)} × as fast as {b} {evidence}"
+    elif pair.verdict == Verdict.EQUAL.words:
+        sentence = f"{a} and {b} are equal within {pair.margin * 100:g} % {evidence}"
+    else:
+        sentence = f"{a} and {b} cannot be told apart {evidence}"
+    return f"{sentence}; {pair.note}" if pair.note else sentence
+
+
+def ratio_text(pair: PairVerdict) -> str:
+    return numbers.value(as_quantity(pair))
+
+
+def evidence_of(pair: PairVerdict) -> str:
+    """Interval, its level, adjusted p value and number of runs."""
+    quantity = as_quantity(pair)
+    ends = numbers.interval(quantity)
+    if ends is None:
+        return f"ratio {numbers.value(quantity)}, no interval, n={pair.n_runs}"
+    # The p value is that of "no difference": beside "equal" it would only puzzle.
+    silent = pair.p_adjusted is None or pair.verdict == Verdict.EQUAL.words
+    p = "" if silent else f", {numbers.p_value(pair.p_adjusted or 0.0)}"
+    ratio = "" if pair.verdict == Verdict.DIFFERENT.words else f"ratio {numbers.value(quantity)}, "
+    return f"{ratio}{ends}, 95 %{p}, n={pair.n_runs}"
+
+
+def as_quantity(pair: PairVerdict) -> Quantity:
+    if pair.ratio is None:
+        raise ValueError(f"{pair.a} and {pair.b} were not ranked")
+    return Quantity(value=pair.ratio, low=pair.low, high=pair.high, unit="1", n_runs=pair.n_runs)
+
+
+def is_refused(pair: PairVerdict) -> bool:
+    return pair.verdict in {NO_PROOF, DIFFERENT_MACHINES}
+
+
+def _about_the_fastest(pairs: Sequence[PairVerdict]) -> list[PairVerdict]:
+    beaten = {pair.b for pair in pairs}
+    return [pair for pair in pairs if pair.a not in beaten]

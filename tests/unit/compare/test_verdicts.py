@@ -1,0 +1,146 @@
+from __future__ import annotations
+
+import pytest
+
+from paceline.compare import Proof, compare
+from records import make_record, make_trial
+
+
+def repeats(count=4, **changes):
+    return [make_record(repeat=repeat, **changes) for repeat in range(count)]
+
+
+def jax_trial(**changes):
+    return make_trial(framework="jax", strategy="flat", environment="jax", **changes)
+
+
+def test_faster_one_is_called_a_and_the_ratio_is_of_throughputs():
+    comparison = compare([*repeats(knobs={"k": 1}, step_s=0.06), *repeats(knobs={"k": 2}, step_s=0.05)])
+
+    (pair,) = comparison.verdicts
+    assert comparison.row(pair.a).label == "k=2"
+    assert pair.ratio == pytest.approx(1.2, rel=0.02)
+    assert pair.low <= pair.ratio <= pair.high
+    assert (pair.verdict, pair.paired, pair.n_runs) == ("different", True, 4)
+
+
+def test_difference_inside_the_margin_is_equal():
+    records = [*repeats(knobs={"k": 1}, step_s=0.05), *repeats(knobs={"k": 2}, step_s=0.0502)]
+
+    assert [pair.verdict for pair in compare(records).verdicts] == ["equal within the margin"]
+    assert [pair.verdict for pair in compare(records, margin=0.001).verdicts] == ["different"]
+
+
+def test_noise_larger_than_the_difference_cannot_be_told_apart():
+    noise = [1.0, 1.3, 0.8, 1.1]
+    records = [make_record(knobs={"k": 1}, step_s=0.05 * n, repeat=r) for r, n in enumerate(noise)]
+    records += [make_record(knobs={"k": 2}, step_s=0.051 * n, repeat=r) for r, n in enumerate(reversed(noise))]
+
+    (pair,) = compare(records).verdicts
+    assert pair.verdict == "cannot be told apart"
+
+
+def test_one_run_each_cannot_be_told_apart_whatever_the_ratio():
+    (pair,) = compare([make_record(knobs={"k": k}, step_s=s) for k, s in ((1, 0.05), (2, 0.5))]).verdicts
+
+    assert (pair.verdict, pair.low, pair.p) == ("cannot be told apart", None, 1.0)
+    assert "measure.repeats" in pair.note
+
+
+def test_more_pairs_make_each_claim_harder():
+    wobble = [1.0, 1.01, 0.995, 1.02]
+    records = [
+        make_record(knobs={"k": k}, step_s=s * (wobble[(r + k) % 4]), repeat=r)
+        for k, s in ((1, 0.05), (2, 0.0525), (3, 0.055))
+        for r in range(4)
+    ]
+
+    pairs = compare(records).verdicts
+
+    assert len(pairs) == 3
+    assert any(pair.p_adjusted > pair.p for pair in pairs)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"workers": 4},
+        {"batch": 64},
+        {"model": "alexnet", "graph": "ff"},
+        {"device": "cuda"},
+        {"scaling": "strong"},
+        {"input": "pipeline"},
+    ],
+)
+def test_other_questions_are_not_answered_by_one_ranking(other):
+    assert compare([*repeats(), *repeats(**other)]).verdicts == ()
+
+
+def test_unequal_thread_budgets_are_said():
+    (pair,) = compare([*repeats(threads=1), *repeats(threads=2)]).verdicts
+
+    assert "unequal budgets" in pair.note
+
+
+def test_two_frameworks_without_proof_are_not_ranked():
+    records = [*repeats(), *repeats(trial=jax_trial(), step_s=0.1)]
+
+    (pair,) = compare(records).verdicts
+    assert (pair.verdict, pair.ratio, pair.p) == ("no proof", None, None)
+    assert "paceline check fairness" in pair.note
+
+
+def test_two_frameworks_with_a_proof_on_the_same_graph_are_ranked():
+    records = [*repeats(), *repeats(trial=jax_trial(), step_s=0.1)]
+    graph = records[0].trial.workload.graph
+    frameworks = frozenset({"torch", "jax"})
+
+    proven = compare(records, proofs=[Proof(graph=graph, frameworks=frameworks)])
+    elsewhere = compare(records, proofs=[Proof(graph="another", frameworks=frameworks)])
+
+    assert [pair.verdict for pair in proven.verdicts] == ["different"]
+    assert [pair.verdict for pair in elsewhere.verdicts] == ["no proof"]
+
+
+def test_two_machines_are_not_ranked_unless_asked():
+    records = [*repeats(machine_id="a"), *repeats(machine_id="b", step_s=0.1)]
+
+    (refused,) = compare(records).verdicts
+    (asked,) = compare(records, across_machines=True).verdicts
+
+    assert (refused.verdict, refused.ratio) == ("different machines", None)
+    assert "--across-machines" in refused.note
+    assert asked.verdict == "different"
+    assert "two machines" in asked.note
+
+
+def test_two_states_of_one_environment_are_not_ranked_unless_asked():
+    records = [
+        *repeats(knobs={"k": 1}),
+        *repeats(knobs={"k": 2}, environment={"name": "torch", "packages": {"numpy": "9"}}),
+    ]
+
+    assert [pair.verdict for pair in compare(records).verdicts] == ["different machines"]
+
+
+def test_strategy_classes_are_never_ranked_in_one_list():
+    comparison = compare([*repeats(), *repeats(strategy="powersgd", strategy_class="approximate")])
+
+    assert comparison.verdicts == ()
+    assert [note.code for note in comparison.notes] == ["classes"]
+
+
+def test_simulated_time_is_never_ranked_against_measured():
+    comparison = compare([*repeats(knobs={"k": 1}), *repeats(knobs={"k": 2}, simulated=True)])
+
+    assert comparison.verdicts == ()
+    assert [note.code for note in comparison.notes] == ["simulated"]
+
+
+def test_law_time_without_jitter_is_judged_without_complaint():
+    law = {"jitter": 0.0, "simulated": True, "workers": 1}
+    comparison = compare([*repeats(knobs={"k": 1}, step_s=0.05, **law), *repeats(knobs={"k": 2}, step_s=0.04, **law)])
+
+    assert comparison.rows[0].throughput.value == pytest.approx(32 / 0.05)
+    assert comparison.verdicts[0].ratio == pytest.approx(0.05 / 0.04)
+    assert comparison.verdicts[0].verdict == "different"
