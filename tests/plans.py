@@ -12,7 +12,11 @@ from paceline.units import BYTES
 from paceline.workloads import load_workload
 
 CAPABILITIES = Capabilities(
-    strategies={"ddp": Strategy(), "single": Strategy(max_workers=1), "async": Strategy(strategy_class="asynchronous")},
+    strategies={
+        "ddp": Strategy(),
+        "single": Strategy(max_workers=1),
+        "async": Strategy(strategy_class="asynchronous"),
+    },
     data_parallel="ddp",
     knobs={
         "compile": Knob(default=False, doc="Compile."),

@@ -11,11 +11,11 @@ __all__ = ["Records", "Study", "__version__", "load_study", "records", "run"]
 def __getattr__(name: str) -> object:
     # Loaded on use: `import paceline` for its version must not cost a second of imports.
     if name in {"Records", "records", "run"}:
-        import paceline.api as api  # noqa: PLC0415
+        from paceline import api  # noqa: PLC0415
 
         return getattr(api, name)
     if name in {"Study", "load_study"}:
-        import paceline.spec as spec  # noqa: PLC0415
+        from paceline import spec  # noqa: PLC0415
 
         return getattr(spec, name)
     raise AttributeError(f"module 'paceline' has no attribute {name!r}")

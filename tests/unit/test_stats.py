@@ -173,9 +173,7 @@ def test_one_run_has_a_value_and_no_interval() -> None:
 
 @pytest.mark.parametrize("n", [2, 5, 12, 30])
 @pytest.mark.parametrize("interval_of", [mean_interval, plain_interval])
-def test_equal_runs_give_an_interval_of_no_width_by_t(
-    n: int, interval_of: Callable[[list[float]], Interval]
-) -> None:
+def test_equal_runs_give_an_interval_of_no_width_by_t(n: int, interval_of: Callable[[list[float]], Interval]) -> None:
     interval = interval_of([0.3] * n)
 
     assert interval.method == "t"
@@ -308,8 +306,7 @@ def test_tost_at_the_margin_errs_as_rarely_as_promised() -> None:
     rng = np.random.default_rng(13)
     trials = 1500
     wrong = sum(
-        equivalent(rounds([1.02 * x for x in lognormal(rng, 6, 0.003)]), rounds(lognormal(rng, 6, 0.003)))
-        < ALPHA
+        equivalent(rounds([1.02 * x for x in lognormal(rng, 6, 0.003)]), rounds(lognormal(rng, 6, 0.003))) < ALPHA
         for _ in range(trials)
     )
 
@@ -346,9 +343,7 @@ def test_holm_worked_by_hand() -> None:
 def test_holm_keeps_the_order_and_lies_between_none_and_bonferroni(p_values: list[float]) -> None:
     adjusted = holm(p_values)
 
-    assert all(
-        p <= q <= min(1.0, len(p_values) * p) or p == q for p, q in zip(p_values, adjusted, strict=True)
-    )
+    assert all(p <= q <= min(1.0, len(p_values) * p) or p == q for p, q in zip(p_values, adjusted, strict=True))
     by_raw = [q for _, q in sorted(zip(p_values, adjusted, strict=True))]
     assert by_raw == sorted(by_raw)
 
@@ -510,9 +505,7 @@ def test_three_steps_that_rise_by_a_tenth_drift_by_a_tenth_and_prove_nothing() -
         lambda values: equivalent(rounds(values), {0: 1.0, 1: 1.0}),
     ],
 )
-def test_missing_or_non_finite_values_are_refused(
-    function: Callable[[list[float]], object], bad: list[float]
-) -> None:
+def test_missing_or_non_finite_values_are_refused(function: Callable[[list[float]], object], bad: list[float]) -> None:
     with pytest.raises(ValueError, match=r"finite|at least|lag"):
         function(bad)
 

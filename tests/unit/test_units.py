@@ -2,7 +2,15 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.units import BYTES, BYTES_PER_SECOND, FRACTION, SECONDS, format_bytes, format_seconds, parse_quantity
+from paceline.units import (
+    BYTES,
+    BYTES_PER_SECOND,
+    FRACTION,
+    SECONDS,
+    format_bytes,
+    format_seconds,
+    parse_quantity,
+)
 
 
 @pytest.mark.parametrize(
@@ -43,4 +51,9 @@ def test_durations_read_well(seconds: float, text: str) -> None:
 
 
 def test_sizes_read_well() -> None:
-    assert [format_bytes(n) for n in (512, 2048, 3 * 2**20, 1.5 * 2**30)] == ["512 B", "2 KiB", "3 MiB", "1.5 GiB"]
+    assert [format_bytes(n) for n in (512, 2048, 3 * 2**20, 1.5 * 2**30)] == [
+        "512 B",
+        "2 KiB",
+        "3 MiB",
+        "1.5 GiB",
+    ]

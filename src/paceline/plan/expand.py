@@ -62,7 +62,11 @@ def expand(study: Study, catalog: Catalog) -> list[Expanded]:
                 refusal = f"batch_global {batch_global} cannot be shared equally by {cluster.workers} workers"
             choice = _with_batch(choice, max(share, 1))
         trial = Trial(
-            workload=choice, framework=framework, cluster=cluster, measure=_measure(study), limits=_limits(study)
+            workload=choice,
+            framework=framework,
+            cluster=cluster,
+            measure=_measure(study),
+            limits=_limits(study),
         )
         if not trial.framework.simulated:
             _refuse_missing_cores(study, trial, catalog.site)

@@ -72,8 +72,8 @@ class Plan:
     @property
     def trials(self) -> list[Trial]:
         """Every trial the plan speaks of, once, skipped ones last."""
-        seen = {entry.trial.id: entry.trial for entry in (*self.runs, *self.done, *self.skipped)}
-        return list(seen.values())
+        trials = [run.trial for run in self.runs] + [skip.trial for skip in (*self.done, *self.skipped)]
+        return list({trial.id: trial for trial in trials}.values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

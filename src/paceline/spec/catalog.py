@@ -80,7 +80,7 @@ def _network(value: Any) -> Network:
         raise ValueError(f"{value!r} should be a name or a table such as {{ bandwidth = '1Gbit', latency = '200us' }}")
     unknown = set(value) - {"bandwidth", "latency"}
     if unknown:
-        raise ValueError(f"unknown key {sorted(unknown)[0]!r}; known: bandwidth, latency")
+        raise ValueError(f"unknown key {min(unknown)!r}; known: bandwidth, latency")
     bandwidth, latency = value.get("bandwidth"), value.get("latency")
     return Network(
         bandwidth_bytes_per_s=None if bandwidth is None else _positive(BYTES_PER_SECOND)(bandwidth),

@@ -107,9 +107,7 @@ def _refuse_unknown(table: Mapping[str, Any], known: Mapping[str, Any], source: 
 
 def _check_name(name: str, source: str) -> None:
     if not _NAME.match(name):
-        raise SpecError(
-            f"{source}: study.name: {name!r} does not fit", hint="use letters, digits, dash and underscore"
-        )
+        raise SpecError(f"{source}: study.name: {name!r} does not fit", hint="use letters, digits, dash and underscore")
 
 
 def _check_batch(axes: dict[str, tuple[Any, ...]], source: str) -> None:

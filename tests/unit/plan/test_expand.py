@@ -12,6 +12,7 @@ from paceline.plan.capabilities import Capabilities, Strategy
 from paceline.spec import read_study
 from plans import catalog, study
 
+
 def trials(*args: Any, **kwargs: Any) -> list[Trial]:
     return [e.trial for e in expand(study(*args, **kwargs), catalog())]
 
@@ -76,7 +77,9 @@ def test_strategy_for_one_worker_is_refused_for_two() -> None:
 
 
 def test_layers_that_a_framework_lacks_are_named() -> None:
-    lacking = Capabilities(strategies={"ddp": Strategy()}, data_parallel="ddp", layer_kinds=frozenset({"input", "linear"}))
+    lacking = Capabilities(
+        strategies={"ddp": Strategy()}, data_parallel="ddp", layer_kinds=frozenset({"input", "linear"})
+    )
     (expanded,) = expand(study(model="lenet5"), catalog(capabilities=lacking))
 
     assert "no layers of kind" in (expanded.refusal or "")

@@ -12,7 +12,14 @@ def expanded() -> list[Expanded]:
 def test_repeats_are_interleaved_and_every_other_round_runs_backwards() -> None:
     plan = schedule(study({"workers_per_host": [1, 2]}), expanded(), estimate=lambda _: 1.0)
 
-    assert [(r.trial.workers, r.repeat) for r in plan.runs] == [(1, 0), (2, 0), (2, 1), (1, 1), (1, 2), (2, 2)]
+    assert [(r.trial.workers, r.repeat) for r in plan.runs] == [
+        (1, 0),
+        (2, 0),
+        (2, 1),
+        (1, 1),
+        (1, 2),
+        (2, 2),
+    ]
     assert plan.estimate_s == 6.0
 
 
@@ -23,7 +30,12 @@ def test_recorded_runs_are_not_planned_again_failed_ones_only_on_request() -> No
 
     kept = schedule(study(), trials, estimate=lambda _: 1.0, done=done)
     retried = schedule(
-        study(), trials, estimate=lambda _: 1.0, done=done, attempts={(one, 0): 1, (two, 0): 1}, retry={"failed"}
+        study(),
+        trials,
+        estimate=lambda _: 1.0,
+        done=done,
+        attempts={(one, 0): 1, (two, 0): 1},
+        retry={"failed"},
     )
 
     assert len(kept.runs) == 4

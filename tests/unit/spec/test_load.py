@@ -63,7 +63,11 @@ def test_adaptive_repeats_have_bounds_and_a_goal() -> None:
     ("data", "message", "hint"),
     [
         ({**MINIMAL, "cluter": {}}, "unknown key 'cluter'", "did you mean 'cluster'?"),
-        (changed("measure", warmup_step=3), "unknown key 'measure.warmup_step'", "did you mean 'warmup_steps'?"),
+        (
+            changed("measure", warmup_step=3),
+            "unknown key 'measure.warmup_step'",
+            "did you mean 'warmup_steps'?",
+        ),
         (changed("workload", batch_per_worker="32"), "workload.batch_per_worker", "weak scaling"),
         (changed("workload", batch_per_worker=0), "at least 1", "weak scaling"),
         (changed("workload", batch_global=8), "exclude each other", "strong scaling"),

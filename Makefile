@@ -1,0 +1,45 @@
+# Every target sets up what it needs. Start with: make demo
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.ready
+
+.PHONY: help setup demo test check fmt benchmarks clean
+
+help:
+	@echo "make demo        measure ResNet-20 on PyTorch with 1 and 2 workers (sets everything up)"
+	@echo "make test        check, then all tests (sets everything up)"
+	@echo "make check       ruff and strict mypy"
+	@echo "make benchmarks  the claims about cost and truth (about 20 minutes; needs a quiet machine)"
+
+setup: $(STAMP)
+
+$(STAMP): pyproject.toml src/paceline/_version.py
+	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else "Paceline needs Python 3.10 or later: make PYTHON=python3.11 ...")'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@touch $(STAMP)
+
+demo: $(STAMP)
+	$(BIN)/paceline run studies/quickstart.toml --again
+
+test: check
+	$(BIN)/paceline env build torch-cpu
+	$(BIN)/python -m pytest
+
+check: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+fmt: $(STAMP)
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+benchmarks: $(STAMP)
+	$(BIN)/paceline env build torch-cpu
+	$(BIN)/python benchmarks/null.py
+	$(BIN)/python benchmarks/overhead.py
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

@@ -1,0 +1,172 @@
+"""What measuring costs (about 12 minutes; wants a quiet machine).
+
+(a) instrumentation: bare and instrumented blocks turn by turn inside one process, one ratio a process;
+(b) the recorded step time against a hand-written program, each in processes of its own, turn by turn;
+(c) the host's CPU while workers measure.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from claims import Claim, parser, publish, say
+from paceline.environments import cache_root
+from paceline.frameworks import load_framework
+from paceline.plan import Trial
+from paceline.plan.job import make_job
+from paceline.record import Record, summarize
+from paceline.run.inputs import prepare_inputs
+from paceline.run.worker_source import worker_folder
+from paceline.sites import tether
+from paceline.sites.local import LocalSite, usable_cores
+from paceline.spec import Study, read_study
+from paceline.stats import mean_interval, plain_interval, ratio_interval
+from paceline.workbench import Workbench, environment_of, graph_of
+
+LIMIT = 1.01
+HALF_WIDTH = 0.01
+BATCH = 32
+WARMUP = 10
+HERE = Path(__file__).parent
+TORCH = load_framework("torch")
+ENVIRONMENT = environment_of(TORCH)
+BLOCKS = {"resnet20": (24, 8), "resnet44": (20, 4)}
+"""model → pairs of blocks a process, steps a block: about 12 s a process, blocks well under a second, so that a
+disturbance hits both sides of a pair or is one outlier among many (the median of the pairs is the process's ratio)."""
+
+
+def study_of(model: str, steps: int, workers: list[int]) -> Study:
+    return read_study({
+        "study": {"name": f"overhead-{model}"},
+        "workload": {"model": model, "batch_per_worker": BATCH},
+        "framework": {"name": "torch"},
+        "cluster": {"workers_per_host": workers},
+        "measure": {"warmup_steps": WARMUP, "steps": steps, "repeats": 1},
+    })  # fmt: skip
+
+
+def pinned(argv: list[str], env: dict[str, str], folder: Path) -> str:
+    """Run in the PyTorch environment, pinned to one core like a rank; what it prints."""
+    core = str(usable_cores()[0])
+    command = [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), core, "--", *ENVIRONMENT.command(argv)]
+    done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise SystemExit(f"{argv[0]} failed:\n{done.stderr[-2000:]}")
+    return done.stdout
+
+
+def variables(trial: Trial, **extra: str) -> dict[str, str]:
+    """The environment that a rank of this trial gets, so that neither side has more threads than the other."""
+    site = LocalSite()
+    (process,) = TORCH.processes(trial, site.open(trial.cluster, ports=1))
+    return {
+        "HOME": os.environ.get("HOME", "/"), **ENVIRONMENT.variables(), **process.env,
+        "PYTHONPATH": str(worker_folder(cache_root())), **extra,
+    }  # fmt: skip
+
+
+def instrumentation(model: str, processes: int) -> Claim:
+    (trial,) = Workbench(study_of(model, 1, [1]), Path()).trials()
+    graph = graph_of(trial.workload.model, trial.workload.options)
+    inputs = prepare_inputs(trial, graph, cache_root(), needs_weights=True)
+    site = LocalSite()
+    topology = site.open(trial.cluster, ports=1)
+    job = make_job(
+        trial, run_id="overhead", repeat=0, module=TORCH.module, graph=graph.to_json(), topology=topology,
+        processes=TORCH.processes(trial, topology), weights=inputs.weights, data_index=inputs.data_index,
+    )  # fmt: skip
+    ratios = []
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
+        env = variables(trial, PACELINE_JOB=str(folder / "job.json"), PACELINE_RANK="0")
+        pairs, block = BLOCKS[model]
+        for number in range(processes):
+            began = time.monotonic()
+            printed = pinned([str(HERE / "instrumented_blocks.py"), str(pairs), str(block)], env, folder)
+            ratios.append(statistics.median(json.loads(printed)))
+            say(f"(a) {model} {number + 1}/{processes}: {ratios[-1]:.4f} in {time.monotonic() - began:.0f} s")
+    found = mean_interval(ratios)
+    assert found.low is not None
+    assert found.high is not None
+    half_width = (found.high - found.low) / 2
+    return Claim(
+        name=f"(a) instrumented ÷ bare, {model}", n=processes,
+        ratio={"value": found.value, "low": found.low, "high": found.high},
+        claim=f"at most {LIMIT}, half-width at most {HALF_WIDTH}",
+        holds=found.value <= LIMIT and half_width <= HALF_WIDTH, facts={"processes": ratios},
+    )  # fmt: skip
+
+
+def recorded_step_s(study: Study) -> list[Record]:
+    with tempfile.TemporaryDirectory() as folder:
+        bench = Workbench(study, Path(folder))
+        bench.run()
+        return bench.records()
+
+
+def against_hand_written(model: str, steps: int, rounds: int) -> tuple[Claim, list[Record]]:
+    study = study_of(model, steps, [1])
+    (trial,) = Workbench(study, Path()).trials()
+    env = variables(trial)
+    depth = model.removeprefix("resnet")
+    recorded: dict[int, float] = {}
+    written: dict[int, float] = {}
+    records = []
+
+    def ours(number: int) -> None:
+        (record,) = recorded_step_s(study)
+        summary = summarize(record)
+        assert summary is not None, record.outcome
+        recorded[number] = summary.step_s
+        records.append(record)
+
+    def theirs(number: int) -> None:
+        argv = [str(HERE / "handwritten_resnet.py"), depth, str(BATCH), str(WARMUP), str(steps)]
+        written[number] = float(pinned(argv, env, HERE))
+
+    for number in range(rounds):
+        for side in (ours, theirs) if number % 2 == 0 else (theirs, ours):
+            side(number)
+        say(f"(b) {model} {number + 1}/{rounds}: {recorded[number] / written[number]:.4f}")
+    found = ratio_interval(recorded, written)
+    claim = Claim(
+        name=f"(b) recorded ÷ hand-written, {model}", n=rounds,
+        ratio={"value": found.value, "low": found.low, "high": found.high},
+        claim=f"the interval reaches below {LIMIT}", holds=found.low is not None and found.low < LIMIT,
+        facts={"recorded_s": list(recorded.values()), "hand_written_s": list(written.values())},
+    )  # fmt: skip
+    return claim, records
+
+
+def host_cpu(records: list[Record]) -> Claim:
+    shares = [record.state["during"]["host_cpu_fraction"] for record in records]
+    found = plain_interval(shares)
+    return Claim(
+        name="(c) host CPU ÷ one core while measuring", n=len(shares),
+        ratio={"value": found.value, "low": found.low, "high": found.high},
+        claim="at most 0.01 in every run", holds=max(shares) <= 0.01, facts={"runs": shares},
+    )  # fmt: skip
+
+
+def main() -> int:
+    made = parser(__doc__ or "")
+    made.add_argument("--processes", type=int, default=14, help="processes of (a) a model (default: %(default)s)")
+    made.add_argument("--rounds", type=int, default=8, help="rounds of (b) (default: %(default)s)")
+    args = made.parse_args()
+    ENVIRONMENT.create(say)
+    claims = [instrumentation(model, args.processes) for model in BLOCKS]
+    written, records = against_hand_written("resnet20", 120, args.rounds)
+    pair = recorded_step_s(study_of("resnet20", 120, [2]))
+    return publish([*claims, written, host_cpu(records + pair)], as_json=args.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

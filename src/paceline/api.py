@@ -1,0 +1,67 @@
+"""The small Python API for notebooks: load a study, run it, look at the records as a table."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, overload
+
+from paceline.record import Record
+from paceline.record.export import runs_table, samples_table
+from paceline.spec import Study, load_study
+from paceline.workbench import Watcher, Workbench, last_attempts, open_store, store_folder
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["Records", "Study", "load_study", "records", "run"]
+
+
+class Records(Sequence[Record]):
+    """Records, with tables made of them."""
+
+    def __init__(self, records: Sequence[Record]) -> None:
+        self._records = list(records)
+
+    def __len__(self) -> int:
+        return len(self._records)
+
+    @overload
+    def __getitem__(self, index: int) -> Record: ...
+    @overload
+    def __getitem__(self, index: slice) -> Records: ...
+    def __getitem__(self, index: int | slice) -> Record | Records:
+        return Records(self._records[index]) if isinstance(index, slice) else self._records[index]
+
+    def __iter__(self) -> Iterator[Record]:
+        return iter(self._records)
+
+    def to_pandas(self) -> pd.DataFrame:
+        """One row a run: what it was, how it ended, its derived numbers."""
+        frame: pd.DataFrame = runs_table(self._records).to_pandas()
+        return frame
+
+    def samples_to_pandas(self) -> pd.DataFrame:
+        """One row a rank and step: the raw samples."""
+        frame: pd.DataFrame = samples_table(self._records).to_pandas()
+        return frame
+
+
+def run(study: Study | str | Path, *, store: str | Path | None = None, watcher: Watcher | None = None) -> Records:
+    """Run what is not recorded yet; all records of the study, old and new."""
+    if not isinstance(study, Study):
+        study = load_study(study)
+    bench = Workbench(study, store_folder(store))
+    bench.run(watcher)
+    return Records(bench.records())
+
+
+def records(study: Study | str | Path | None = None, *, store: str | Path | None = None) -> Records:
+    """What is recorded: of one study, or of the whole store."""
+    folder = store_folder(store)
+    if study is None:
+        with open_store(folder) as opened:
+            return Records(last_attempts(opened.records()))
+    if not isinstance(study, Study):
+        study = load_study(study)
+    return Records(Workbench(study, folder).records())

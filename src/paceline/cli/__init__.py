@@ -1,0 +1,70 @@
+"""The command line: one module a command, in the order of the work. Joins the stages, holds none of their logic.
+
+Human text goes to stderr, results to stdout. Errors are caught here and nowhere else.
+"""
+
+from __future__ import annotations
+
+import argparse
+import signal
+import sys
+from collections.abc import Sequence
+from importlib import import_module
+from types import FrameType
+
+from paceline._version import __version__
+from paceline.errors import PacelineError
+
+COMMANDS = ("doctor", "env", "plan", "run", "compare", "report", "export")
+"""Modules of this package, in workflow order."""
+EXIT_INTERRUPTED = 130
+EXIT_DEFECT = 70
+
+
+def make_parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="paceline",
+        description="Which framework and configuration trains my model best here? Measured, with evidence.",
+        epilog="start here: paceline doctor   then: paceline run studies/quickstart.toml",
+    )
+    parser.add_argument("--version", action="version", version=f"paceline {__version__}")
+    parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
+    commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
+    for name in COMMANDS:
+        import_module(f"paceline.cli.{name}").add_parser(commands)
+    return parser
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Parse, run the command, turn errors into two lines and an exit code."""
+    # Ending by SIGTERM keeps what was recorded and ends the workers, just like Ctrl-C.
+    signal.signal(signal.SIGTERM, _interrupt)
+    args = make_parser().parse_args(argv)
+    try:
+        return int(args.main(args))
+    except PacelineError as error:
+        if args.traceback:
+            raise
+        print(f"error: {error.message}", file=sys.stderr)
+        if error.hint:
+            print(f"hint:  {error.hint}", file=sys.stderr)
+        return error.exit_code
+    except KeyboardInterrupt:
+        print("interrupted; what was recorded is kept. Go on with the same command.", file=sys.stderr)
+        return EXIT_INTERRUPTED
+    except BrokenPipeError:  # the reader of a pipe (head, less) has seen enough
+        sys.stderr.close()
+        return 0
+    except Exception as error:
+        if args.traceback:
+            raise
+        print(f"error: a defect in Paceline: {type(error).__name__}: {error}", file=sys.stderr)
+        print(
+            "hint:  see where: run the same command as paceline --traceback …, and please report it",
+            file=sys.stderr,
+        )
+        return EXIT_DEFECT
+
+
+def _interrupt(_signum: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,61 @@
+"""`paceline compare STUDY`: who is faster, by how much, how sure."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from paceline.cli.output import add_common, emit, say, show, width
+from paceline.compare import Comparison
+from paceline.errors import PacelineError
+from paceline.spec import load_study
+from paceline.units import FRACTION, parse_quantity
+from paceline.workbench import Workbench, store_folder
+
+MARGIN = "2%"
+"""Differences smaller than this are of no use to anybody who chooses a framework."""
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("compare", help="who is faster, by how much, how sure")
+    parser.add_argument("study", help="study file (TOML)")
+    add_comparison_flags(parser)
+    add_common(parser)
+    parser.set_defaults(main=main)
+
+
+def add_comparison_flags(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--margin", default=MARGIN, help="two are called equal within this (default: %(default)s)")
+    parser.add_argument(
+        "--across-machines", action="store_true", help="rank records of different machines against each other"
+    )
+
+
+def main(args: argparse.Namespace) -> int:
+    comparison = make_comparison(args)
+    if args.json:
+        emit(comparison.to_json())
+    else:
+        from paceline.report import comparison_table
+
+        show(comparison_table(comparison, width()))
+        say(f"next: paceline report {args.study}")
+    return 0
+
+
+def make_comparison(args: argparse.Namespace) -> Comparison:
+    """The comparison that the flags ask for; an error when nothing is recorded."""
+    study = load_study(args.study)
+    try:
+        margin = parse_quantity(args.margin, FRACTION)
+        if margin <= 0:
+            raise ValueError(f"{args.margin!r} should be above zero")
+    except ValueError as error:
+        raise PacelineError(f"--margin: {error}", hint="write it like --margin 2%") from None
+    bench = Workbench(study, store_folder(args.store))
+    if not bench.records():
+        raise PacelineError(
+            f"{args.study}: nothing is recorded yet in {bench.folder}",
+            hint=f"measure it: paceline run {args.study}",
+        )
+    return bench.comparison(margin=margin, across_machines=args.across_machines)

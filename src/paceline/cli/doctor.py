@@ -1,0 +1,136 @@
+"""`paceline doctor`: what this machine can run, and for what it cannot: why, and the fix."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from paceline.cli.output import add_common, emit, say
+from paceline.errors import PacelineError
+from paceline.frameworks import Framework, known_frameworks, load_framework
+from paceline.run.host_state import machine, moment
+from paceline.sites import known_sites, load_site
+from paceline.units import format_bytes
+from paceline.workbench import environment_of
+
+READY = {"ready": "ready", "buildable": "buildable", "stale": "buildable", "broken": "buildable"}
+"""State of an environment → state of its framework; whatever can be mended by building is buildable."""
+BUSY_LOAD = 0.5
+"""Load a core before anything is measured, above which another program is likely to disturb."""
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("doctor", help="what this machine can run, and for what it cannot: why, and the fix")
+    parser.add_argument("--framework", metavar="NAME", help="tell all about one framework: strategies, knobs, devices")
+    add_common(parser, store=False)
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    names = [args.framework] if args.framework else sorted(known_frameworks())
+    found: dict[str, Any] = {
+        "machine": machine(),
+        "now": moment(),
+        "frameworks": [row for name in names for row in examine(name, strict=bool(args.framework))],
+        "sites": [_site(name) for name in sorted(known_sites())],
+    }
+    if args.framework:
+        found["capabilities"] = _capabilities(load_framework(args.framework))
+    if args.json:
+        emit(found)
+        return 0
+    _print(found)
+    next_build = next((f for f in found["frameworks"] if f["state"] == "buildable"), None)
+    say(f"next: {next_build['fix']}" if next_build else "next: paceline run studies/quickstart.toml")
+    return 0
+
+
+def examine(name: str, *, strict: bool = False) -> list[dict[str, Any]]:
+    """The state of a framework, and of its devices that were never tried. A broken one must not hide the others."""
+    try:
+        framework = load_framework(name)
+        environment = environment_of(framework)
+        state = environment.state()
+    except PacelineError as error:
+        if strict:
+            raise
+        return [_row(name, "unavailable", None, error.message, error.hint or "")]
+    except Exception as error:  # noqa: BLE001  a third party's adapter that does not import
+        return [
+            _row(
+                name,
+                "unavailable",
+                None,
+                f"{type(error).__name__}: {error}",
+                "reinstall the package that offers it",
+            )
+        ]
+    ready = READY.get(state.state, "unavailable")
+    fix = state.fix or (f"paceline env build {environment.name}" if ready == "buildable" else "")
+    rows = [_row(name, ready, state.version, state.reason or "", fix)]
+    rows += [
+        _row(
+            f"{name}-{device}", "untested", state.version,
+            f"the {device} path is written but was never run by us",
+            f"try it with cluster.device = '{device}' and framework.interpreter = a Python that has it",
+        )
+        for device, tried in framework.capabilities.devices.items()
+        if tried == "untested"
+    ]  # fmt: skip
+    return rows
+
+
+def _row(name: str, state: str, version: str | None, reason: str, fix: str) -> dict[str, Any]:
+    return {"name": name, "state": state, "version": version, "reason": reason, "fix": fix}
+
+
+def _site(name: str) -> dict[str, Any]:
+    try:
+        site = load_site(name)
+        state = site.state()
+    except Exception as error:  # noqa: BLE001  as above
+        return _row(
+            name,
+            "unavailable",
+            None,
+            f"{type(error).__name__}: {error}",
+            "reinstall the package that offers it",
+        )
+    return _row(name, state.state, None, state.reason, state.fix)
+
+
+def _capabilities(framework: Framework) -> dict[str, Any]:
+    known = framework.capabilities
+    return {
+        "strategies": {
+            name: {"class": s.strategy_class, "max_workers": s.max_workers, "doc": s.doc}
+            for name, s in known.strategies.items()
+        },
+        "data_parallel": known.data_parallel,
+        "knobs": {
+            name: {"default": k.default, "choices": list(k.choices), "doc": k.doc} for name, k in known.knobs.items()
+        },
+        "devices": dict(known.devices),
+        "inputs": sorted(known.inputs),
+        "phases": list(known.phases),
+        "layer_times": known.layer_times,
+    }
+
+
+def _print(found: dict[str, Any]) -> None:
+    facts, now = found["machine"], found["now"]
+    print(f"machine     {facts['cpu_model']}, {facts['threads']} core(s), {format_bytes(facts['memory_bytes'])}")
+    busy = now["load1"] / facts["threads"]
+    print(f"right now   load {now['load1']:.2f}" + ("   busy: measure when it is quiet" if busy > BUSY_LOAD else ""))
+    for kind in ("frameworks", "sites"):
+        for row in found[kind]:
+            version = f" {row['version']}" if row["version"] else ""
+            line = f"{kind[:-1]:<11} {row['name']}{version}: {row['state']}"
+            print(line + (f" ({row['reason']})" if row["reason"] else ""))
+            if row["fix"] and row["state"] != "ready":
+                print(f"            fix: {row['fix']}")
+    for name, knob in found.get("capabilities", {}).get("knobs", {}).items():
+        choices = f" [{', '.join(map(str, knob['choices']))}]" if knob["choices"] else ""
+        print(f"knob        {name} = {knob['default']}{choices}: {knob['doc']}")
+    for name, strategy in found.get("capabilities", {}).get("strategies", {}).items():
+        print(f"strategy    {name} ({strategy['class']}): {strategy['doc']}")

@@ -1,0 +1,76 @@
+"""`paceline env build|list|remove`: the isolated, pinned environments that frameworks live in."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Callable
+from typing import Any
+
+from paceline.cli.output import add_common, emit, say
+from paceline.environments import Environment, known_environments, load_environment
+from paceline.units import format_bytes
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("env", help="build, list and remove the frameworks' pinned environments")
+    actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
+    for name, action, help_text in (
+        ("list", list_all, "every environment with its state and size"),
+        ("build", build, "build, or rebuild when the lock changed"),
+        ("remove", remove, "free the space"),
+    ):
+        sub = actions.add_parser(name, help=help_text)
+        if name != "list":
+            sub.add_argument("names", nargs="+", metavar="NAME", help="environment, e.g. torch-cpu")
+        if name == "build":
+            sub.add_argument("--rebuild", action="store_true", help="even if it is ready")
+        add_common(sub, store=False)
+        sub.set_defaults(main=action)
+
+
+def list_all(args: argparse.Namespace) -> int:
+    rows = [describe(load_environment(name)) for name in known_environments()]
+    if args.json:
+        emit({"environments": rows})
+        return 0
+    for row in rows:
+        size = format_bytes(row["size_bytes"]) if row["size_bytes"] else "-"
+        print(f"{row['name']:<20} {row['state']:<12} {row['version'] or '-':<14} {size:>10}  {row['reason']}")
+    say("next: paceline env build NAME")
+    return 0
+
+
+def build(args: argparse.Namespace) -> int:
+    return _each(args, lambda environment: environment.create(say, rebuild=args.rebuild))
+
+
+def remove(args: argparse.Namespace) -> int:
+    return _each(args, lambda environment: environment.remove())
+
+
+def _each(args: argparse.Namespace, act: Callable[[Environment], None]) -> int:
+    environments = [load_environment(name) for name in args.names]
+    for environment in environments:
+        act(environment)
+    rows = [describe(environment) for environment in environments]
+    if args.json:
+        emit({"environments": rows})
+    else:
+        for row in rows:
+            print(f"{row['name']} is {row['state']}")
+        say("next: paceline doctor")
+    return 0
+
+
+def describe(environment: Environment) -> dict[str, Any]:
+    """One environment for a program."""
+    state = environment.state()
+    return {
+        "name": environment.name,
+        "state": state.state,
+        "version": state.version,
+        "size_bytes": state.size_bytes,
+        "reason": state.reason or "",
+        "fix": state.fix or "",
+        "lock": environment.lock,
+    }

@@ -1,0 +1,40 @@
+"""Where words and results go: words to stderr, results to stdout."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shutil
+import sys
+from typing import Any
+
+
+def say(message: str = "") -> None:
+    """Words for a person."""
+    print(message, file=sys.stderr, flush=True)
+
+
+def emit(data: Any) -> None:
+    """A result for a program."""
+    print(json.dumps(data, indent=1, allow_nan=False))
+
+
+def add_common(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
+    """The flags that every command has."""
+    parser.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
+    if store:
+        parser.add_argument(
+            "--store", metavar="DIR", help="where records are kept (default: $PACELINE_STORE, else .paceline)"
+        )
+
+
+def show(text: str) -> None:
+    """A result for a person, in the letters that the terminal has."""
+    from paceline.report import for_encoding
+
+    print(for_encoding(text, sys.stdout.encoding))
+
+
+def width() -> int:
+    """Columns of the terminal; 80 where there is none, so that a file looks the same everywhere."""
+    return max(80, shutil.get_terminal_size((80, 24)).columns) if sys.stdout.isatty() else 80

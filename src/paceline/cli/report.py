@@ -1,0 +1,54 @@
+"""`paceline report STUDY`: the answer, the evidence, the machine, and how to repeat it, as text."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+from typing import Any
+
+from paceline.cli.compare import add_comparison_flags, make_comparison
+from paceline.cli.output import add_common, emit, say, show, width
+from paceline.record.export import write_text
+from paceline.spec import load_study
+from paceline.workbench import Workbench, store_folder
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("report", help="the answer with its evidence, as text")
+    parser.add_argument("study", help="study file (TOML)")
+    parser.add_argument("--output", metavar="FILE", help="write it to a file instead of stdout")
+    add_comparison_flags(parser)
+    add_common(parser)
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from paceline.report import answer, report
+
+    study = load_study(args.study)
+    comparison = make_comparison(args)
+    records = Workbench(study, store_folder(args.store)).records()
+    machines = {record.machine["id"]: dict(record.machine) for record in records}
+    environments = {record.environment.get("name", "?"): dict(record.environment) for record in records}
+    if args.json:
+        emit({
+            "study": study.name,
+            "question": study.question,
+            "answer": answer(comparison),
+            "comparison": comparison.to_json(),
+            "machines": list(machines.values()),
+            "environments": list(environments.values()),
+            "repeat_with": f"paceline run {args.study}",
+        })  # fmt: skip
+        return 0
+    text = report(
+        study=study.name, question=study.question, comparison=comparison, machines=list(machines.values()),
+        environments=list(environments.values()), command=f"paceline run {args.study}", width=80 if args.output else width(),
+    )  # fmt: skip
+    if args.output:
+        write_text(text, Path(args.output))
+        say(f"written: {args.output}")
+    else:
+        show(text)
+    say(f"next: paceline export {args.study} --format csv")
+    return 0

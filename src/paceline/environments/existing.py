@@ -1,0 +1,132 @@
+"""Interpreters that are there and stay as they are: the user's own, and the one that runs Paceline."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import platform
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from paceline.environments.base import Environment, EnvironmentState, Say
+from paceline.environments.installed import installed_packages
+from paceline.environments.interpreters import probe, search_path
+from paceline.environments.lock import normalized
+from paceline.errors import EnvironmentBuildError, SpecError
+
+
+class ExistingInterpreter(Environment):
+    """The user's own interpreter. Its packages are its lock: install one, and it is another environment."""
+
+    def __init__(self, path: str | Path, *, package: str | None = None, where: str = "framework.interpreter") -> None:
+        """Start it once, to see who it is.
+
+        Args:
+            path: the executable.
+            package: the distribution whose version is shown.
+            where: key to name in errors.
+
+        Raises:
+            SpecError: not a working Python.
+        """
+        # Not resolved: behind the link of a virtual environment lies a Python without its packages.
+        self._path = Path(path).expanduser().absolute()
+        self.name = str(self._path)
+        found = probe(self._path) if self._path.is_file() and os.access(self._path, os.X_OK) else None
+        if found is None:
+            raise SpecError(
+                f"{where}: '{path}' is not a Python that starts",
+                hint=f"try it: {path} -c 'import sys'   or leave it out",
+            )
+        self._python = found.version
+        self._folders = found.search
+        self._package = normalized(package) if package else None
+        self._lock = self._digest()
+
+    @property
+    def lock(self) -> str:
+        return self._lock
+
+    def state(self) -> EnvironmentState:
+        packages = installed_packages(self._folders)
+        version = packages.get(self._package) if self._package else None
+        if self._package and version is None:
+            return EnvironmentState(
+                state="unavailable",
+                reason=f"{self.name} has no {self._package}",
+                fix=f"{self.name} -m pip install {self._package}",
+            )
+        return EnvironmentState(state="ready", version=version)
+
+    def create(self, say: Say, *, rebuild: bool = False) -> None:  # noqa: ARG002  it is the user's: nothing to make
+        state = self.state()
+        if state.state != "ready":
+            raise EnvironmentBuildError(state.reason or "", hint=state.fix)
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        return [self.name, *argv]
+
+    def variables(self) -> dict[str, str]:
+        return {"PATH": search_path(self._path.parent), "PYTHONNOUSERSITE": "1"}
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {
+            "name": self.name,
+            "lock": self.lock,
+            "python": self._python,
+            "packages": installed_packages(self._folders),
+        }
+
+    def verify(self) -> None:
+        if not self._path.exists():
+            raise EnvironmentBuildError(f"{self.name} is gone", hint="choose another: framework.interpreter")
+        if self._digest() != self._lock:
+            raise EnvironmentBuildError(
+                f"{self.name}: its packages changed since the study was planned",
+                hint="start again: paceline run STUDY",
+            )
+
+    def remove(self) -> None:
+        """It is the user's; nothing of ours is there."""
+
+    def _digest(self) -> str:
+        content = json.dumps([self._python, installed_packages(self._folders)], sort_keys=True)
+        return hashlib.sha256(content.encode()).hexdigest()[:16]
+
+
+class HostInterpreter(Environment):
+    """The interpreter that runs Paceline, for what needs the standard library only.
+
+    Its packages are no part of it: what runs here imports none, and a package more in the host's own
+    environment must not make yesterday's records another trial.
+    """
+
+    name = "host"
+
+    @property
+    def lock(self) -> str:
+        return f"host-{sys.version_info.major}.{sys.version_info.minor}"
+
+    def state(self) -> EnvironmentState:
+        return EnvironmentState(state="ready", version=platform.python_version())
+
+    def create(self, say: Say, *, rebuild: bool = False) -> None:
+        """It is there: it runs this."""
+
+    def command(self, argv: Sequence[str]) -> list[str]:
+        return [sys.executable, *argv]
+
+    def variables(self) -> dict[str, str]:
+        return {"PATH": search_path(Path(sys.executable).parent), "PYTHONNOUSERSITE": "1"}
+
+    def fingerprint(self) -> dict[str, Any]:
+        return {"name": self.name, "lock": self.lock, "python": platform.python_version(), "packages": {}}
+
+    def verify(self) -> None:
+        """Nothing can have changed: this process runs in it."""
+
+    def remove(self) -> None:
+        """It cannot be removed while it runs this."""

@@ -1,0 +1,49 @@
+"""The host half of an adapter: what a framework can do and which processes it wants. Imports no framework."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from paceline.plan.capabilities import Capabilities
+from paceline.plan.process import Process, Topology
+from paceline.plan.trial import Trial
+
+WORKER_ARGV = ("-m", "paceline_worker")
+"""How every rank of ours is started; the job says the rest."""
+
+
+class Framework(ABC):
+    """One framework, seen from the host."""
+
+    name: str
+    """Id in studies."""
+    title: str
+    """Name as people write it."""
+    module: str
+    """The worker module that trains, e.g. paceline_worker.frameworks.torch."""
+    environment: str | None
+    """Name of its pinned environment; None: it runs in the host's own interpreter."""
+    package: str | None = None
+    """The distribution whose version is the framework's version."""
+    needs_weights: bool = True
+    """Whether ranks read the initial weights and the data."""
+    capabilities: Capabilities
+
+    @abstractmethod
+    def processes(self, trial: Trial, topology: Topology) -> list[Process]:
+        """All processes of a run, in the order in which they are started. Pure."""
+
+
+def one_worker_a_slot(trial: Trial, topology: Topology, env: dict[str, str]) -> list[Process]:
+    """Workers rank by rank, filling host after host, each pinned to cores of its own.
+
+    With more threads than cores (only where the study says so) cores are shared round robin.
+    """
+    workers = []
+    threads = trial.cluster.threads_per_worker
+    for rank in range(trial.workers):
+        host, local = divmod(rank, trial.cluster.workers_per_host)
+        cores = topology.hosts[host].cores
+        mine = tuple(dict.fromkeys(cores[(local * threads + k) % len(cores)] for k in range(threads)))
+        workers.append(Process(role="worker", rank=rank, host=host, argv=WORKER_ARGV, cores=mine, env=dict(env)))
+    return workers

@@ -1,0 +1,178 @@
+"""Host half of `null`: a framework that trains nothing and takes its time by a known law.
+
+The ground truth of everything right of the record: what a law was told is what a model must find again. The
+law with its equations and every knob stands in docs/reference/null.md; the worker computes it step by step,
+`law_step_s` here is the closed form, written apart from it, that tests and benchmarks hold records against.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+from paceline.frameworks.base import Framework, one_worker_a_slot
+from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.process import Process, Topology
+from paceline.plan.trial import Trial
+from paceline.units import BYTES, SECONDS
+
+PHASES = ("data", "forward", "backward", "communication", "update", "overhead")
+FAULTS = ("none", "crash", "exit", "hang", "hang-hard", "memory")
+
+NO_RANK = -1
+GIGABIT_S_PER_BYTE = 8e-9
+DEFAULT_FAULT_BYTES = 4.0 * 2**30
+LARGEST_CORRELATION = 0.999
+"""At 1 a jitter would never change; above, it would grow without bound."""
+
+
+def _seconds(default: float, doc: str) -> Knob:
+    return Knob(default=default, units=SECONDS, minimum=0, doc=doc)
+
+
+def _factor(doc: str) -> Knob:
+    return Knob(default=1.0, minimum=0, doc=doc)
+
+
+KNOBS: dict[str, Knob] = {
+    "time": Knob(
+        default="real",
+        choices=("real", "law"),
+        doc="real: waits and moves bytes over sockets; law: same ranks, times drawn and marked simulated.",
+    ),
+    "input_s": _seconds(0.002, "Time to get the input of a step."),
+    "input_per_sample_s": _seconds(0.0, "The same, for each sample of the worker's batch."),
+    "slow_input_factor": _factor("Slow input: multiplies the time to get the input."),
+    "input_overlap": Knob(default=False, doc="Fetch the next input while the step computes."),
+    "compute_s": _seconds(0.045, "Forward and backward of a step."),
+    "compute_per_sample_s": _seconds(0.0, "The same, for each sample of the worker's batch."),
+    "burn": Knob(default=False, doc="Real time: keep the core busy while computing instead of sleeping."),
+    "message_bytes": Knob(
+        default=None, type=float, units=BYTES, minimum=0,
+        doc="Bytes exchanged a step; by default the model's gradient (4 bytes a trainable parameter).",
+    ),
+    "bucket_bytes": Knob(
+        default=None, type=float, units=BYTES, minimum=1,
+        doc="The message is exchanged in pieces of this size; by default in one.",
+    ),
+    "alpha_s": _seconds(50e-6, "Latency of one message between neighbours."),
+    "beta_s_per_byte": Knob(
+        default=GIGABIT_S_PER_BYTE, minimum=0, doc="Seconds a byte on a link; 8e-9 is 1 Gbit/s."
+    ),
+    "overlap": Knob(
+        default=0.0, minimum=0, maximum=1,
+        doc="Share of the backward pass, at its end, during which the exchange may run.",
+    ),
+    "update_s": _seconds(0.002, "Optimizer update."),
+    "overhead_s": _seconds(0.001, "What the framework itself costs a step."),
+    "slow_rank": Knob(
+        default=NO_RANK, minimum=NO_RANK,
+        doc="Rank that computes slower; -1, or a rank that is not there: none.",
+    ),
+    "slow_factor": _factor("Multiplies the slow rank's compute time."),
+    "jitter": Knob(
+        default=0.0, minimum=0, doc="Standard deviation of the log of compute time, from step to step."
+    ),
+    "jitter_correlation": Knob(
+        default=0.0, minimum=0, maximum=LARGEST_CORRELATION,
+        doc="Correlation of that jitter from one step to the next.",
+    ),
+    "run_jitter": Knob(
+        default=0.0, minimum=0,
+        doc="Standard deviation of the log of compute time from run to run, alike on all ranks.",
+    ),
+    "fault": Knob(default="none", choices=FAULTS, doc="What goes wrong on fault_rank at fault_step."),
+    "fault_rank": Knob(default=0, minimum=0, doc="Rank on which it goes wrong."),
+    "fault_step": Knob(default=1, minimum=0, doc="Step at whose start it goes wrong; warm-up steps count."),
+    "fault_bytes": Knob(
+        default=DEFAULT_FAULT_BYTES, units=BYTES, minimum=0,
+        doc="fault = memory: so much is taken, then held.",
+    ),
+}  # fmt: skip
+"""Every knob of the law and of its faults. The defaults add up to 50 ms a step on one worker."""
+
+
+class Null(Framework):
+    """The framework with a known timing law."""
+
+    name = "null"
+    title = "null (known law)"
+    module = "paceline_worker.frameworks.null"
+    environment = None
+    needs_weights = False
+    capabilities = Capabilities(
+        strategies={
+            "allreduce": Strategy(doc="Synchronous data parallelism with a ring all-reduce."),
+            "single": Strategy(max_workers=1, doc="One worker, no exchange."),
+        },
+        data_parallel="allreduce",
+        knobs=KNOBS,
+        phases=PHASES,
+        ports=1,
+        startup_s=0.5,
+        # The exchange needs the graph's size, which a trial does not carry; for an estimate the rest is enough.
+        guess_step_s=lambda trial: law_step_s(
+            trial.framework.knobs, trial.workers, trial.workload.batch_per_worker, 0.0
+        )["step_s"],
+        simulated=lambda knobs: bool(knobs["time"] == "law"),
+    )
+
+    def processes(self, trial: Trial, topology: Topology) -> list[Process]:
+        return one_worker_a_slot(trial, topology, {})
+
+
+NULL = Null()
+
+
+def law_step_s(knobs: Mapping[str, Any], workers: int, batch: int, gradient_bytes: float) -> dict[str, float]:
+    """What the law promises for a step without jitter, in closed form; seconds, but for the efficiency.
+
+    Args:
+        knobs: every knob of the trial.
+        workers: world size.
+        batch: samples a worker and step.
+        gradient_bytes: 4 bytes a trainable parameter; used where `message_bytes` is not set.
+
+    Returns:
+        `step_s` (any step but the first), `first_step_s` (with prefetch, its input is still to come),
+        `data_s`, `compute_s` and `communication_s` of a rank of ordinary speed, `slowest_compute_s`,
+        `exchange_s` (all of it), `exposed_s` (what of it is seen), `update_s`, `overhead_s`, and
+        `efficiency`: what remains of the throughput of `workers` times one worker alone with the same batch.
+    """
+    terms = _terms(knobs, workers, batch, gradient_bytes)
+    alone = _terms(knobs, 1, batch, gradient_bytes)
+    return {**terms, "efficiency": alone["step_s"] / terms["step_s"]}
+
+
+def _terms(knobs: Mapping[str, Any], workers: int, batch: int, gradient_bytes: float) -> dict[str, float]:
+    input_s = (knobs["input_s"] + batch * knobs["input_per_sample_s"]) * knobs["slow_input_factor"]
+    compute_s = knobs["compute_s"] + batch * knobs["compute_per_sample_s"]
+    speeds = [knobs["slow_factor"] if rank == knobs["slow_rank"] else 1.0 for rank in range(workers)]
+    slowest_s = compute_s * max(speeds)
+    ordinary_s = compute_s if 1.0 in speeds else slowest_s
+    exchange_s = _exchange_s(knobs, workers, gradient_bytes)
+    exposed_s = max(0.0, exchange_s - knobs["overlap"] * slowest_s * 2 / 3)
+    rest_s = slowest_s + exposed_s + knobs["update_s"] + knobs["overhead_s"]
+    data_s = max(0.0, input_s - rest_s) if knobs["input_overlap"] else input_s
+    return {
+        "step_s": data_s + rest_s,
+        "first_step_s": input_s + rest_s,
+        "data_s": data_s,
+        "compute_s": ordinary_s,
+        "slowest_compute_s": slowest_s,
+        "communication_s": slowest_s - ordinary_s + exposed_s,
+        "exchange_s": exchange_s,
+        "exposed_s": exposed_s,
+        "update_s": knobs["update_s"],
+        "overhead_s": knobs["overhead_s"],
+    }
+
+
+def _exchange_s(knobs: Mapping[str, Any], workers: int, gradient_bytes: float) -> float:
+    message = gradient_bytes if knobs["message_bytes"] is None else knobs["message_bytes"]
+    if workers == 1 or message == 0:
+        return 0.0
+    buckets = 1 if knobs["bucket_bytes"] is None else math.ceil(message / knobs["bucket_bytes"])
+    rounds = 2 * (workers - 1)
+    return float(rounds * (buckets * knobs["alpha_s"] + message / workers * knobs["beta_s_per_byte"]))

@@ -1,0 +1,7 @@
+"""The only stage that acts: starts processes on a site, supervises them, records what they did."""
+
+from paceline.run.campaign import Budget, campaign
+from paceline.run.lock import machine_lock
+from paceline.run.runner import Bench, clear_scratch, run_once
+
+__all__ = ["Bench", "Budget", "campaign", "clear_scratch", "machine_lock", "run_once"]

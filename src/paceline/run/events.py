@@ -1,0 +1,130 @@
+"""Read what the ranks wrote: event lines into facts and columns. Tolerates a rank that stopped in mid-line."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+LOG_TAIL_LINES = 20
+
+
+@dataclass(slots=True)
+class RankEvents:
+    """All that one rank said."""
+
+    rank: int
+    hello: dict[str, Any] = field(default_factory=dict)
+    ready: dict[str, Any] = field(default_factory=dict)
+    done: dict[str, Any] = field(default_factory=dict)
+    last_word: dict[str, Any] = field(default_factory=dict)
+    """Its crashed or ended event."""
+    blocks: list[dict[str, Any]] = field(default_factory=list)
+    layers: list[dict[str, Any]] = field(default_factory=list)
+    facts: dict[str, Any] = field(default_factory=dict)
+    notes: list[str] = field(default_factory=list)
+
+    @property
+    def steps(self) -> int:
+        """Steps that were reported."""
+        return sum(len(block["wall_s"]) for block in self.blocks)
+
+    @property
+    def stage(self) -> str:
+        """How far it came."""
+        if self.blocks:
+            last = self.blocks[-1]
+            return f"after step {last['first'] + len(last['wall_s']) - 1}"
+        if self.ready:
+            return "first step"
+        return "setup" if self.hello else "start"
+
+
+def read_events(path: Path, rank: int) -> RankEvents:
+    """The events of one rank; an absent file is a rank that said nothing."""
+    events = RankEvents(rank)
+    if not path.exists():
+        return events
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            event = json.loads(line)
+        except json.JSONDecodeError:
+            continue  # cut off by a kill in mid-write; whatever came before it counts
+        _take(events, event)
+    return events
+
+
+def _take(events: RankEvents, event: dict[str, Any]) -> None:
+    kind = event["event"]
+    if kind in {"hello", "ready", "done"}:
+        setattr(events, kind, event)
+        events.facts |= event.get("facts", {})
+    elif kind in {"crashed", "ended"}:
+        events.last_word = event
+    elif kind == "steps":
+        events.blocks.append(event)
+    elif kind == "layers":
+        events.layers.append(event)
+    elif kind == "facts":
+        events.facts |= event["facts"]
+    elif kind == "note":
+        events.notes.append(event["message"])
+
+
+def samples_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
+    """Raw samples of all ranks: one row a rank and step."""
+    phases = list(dict.fromkeys(name for events in ranks for block in events.blocks for name in block["phases"]))
+    columns: dict[str, list[Any]] = {
+        name: [] for name in ("rank", "step", "kind", "start_s", "wall_s", "cpu_s", "loss")
+    }
+    columns |= {f"phase.{name}": [] for name in phases}
+    for events in ranks:
+        for block in events.blocks:
+            count = len(block["wall_s"])
+            columns["rank"] += [events.rank] * count
+            columns["step"] += range(block["first"], block["first"] + count)
+            columns["kind"] += [block["kind"]] * count
+            for name in ("start_s", "wall_s", "cpu_s", "loss"):
+                columns[name] += block[name]
+            for name in phases:
+                columns[f"phase.{name}"] += block["phases"].get(name, [None] * count)
+    if not columns["rank"]:
+        return None
+    return pa.table({name: pa.array(values, type=_type(name)) for name, values in columns.items()})
+
+
+def layers_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
+    """Layer times of all ranks: one row a rank, layer, quantity and step."""
+    rows: dict[str, list[Any]] = {name: [] for name in ("rank", "layer", "what", "step", "seconds")}
+    for events in ranks:
+        for event in events.layers:
+            for what in ("forward_s", "gradient_ready_s"):
+                for layer, times in event.get(what, {}).items():
+                    rows["rank"] += [events.rank] * len(times)
+                    rows["layer"] += [layer] * len(times)
+                    rows["what"] += [what.removesuffix("_s")] * len(times)
+                    rows["step"] += range(event.get("first", 0), event.get("first", 0) + len(times))
+                    rows["seconds"] += times
+    if not rows["rank"]:
+        return None
+    return pa.table({name: pa.array(values, type=_type(name)) for name, values in rows.items()})
+
+
+def _type(column: str) -> pa.DataType:
+    if column in {"rank", "step"}:
+        return pa.int32()
+    return pa.string() if column in {"kind", "layer", "what"} else pa.float64()
+
+
+def log_tail(path: Path) -> tuple[str, ...]:
+    """The last lines a process wrote to its log."""
+    if not path.exists():
+        return ()
+    with path.open("rb") as file:
+        file.seek(max(0, path.stat().st_size - 16384))
+        text = file.read().decode("utf-8", errors="replace")
+    return tuple(text.splitlines()[-LOG_TAIL_LINES:])

@@ -1,0 +1,121 @@
+"""The machine as facts: what it is, and how busy it was before, during and after a run. Reads /proc; Linux first.
+
+Whatever a system does not tell is None, never guessed.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import platform
+import re
+import socket
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import psutil
+
+
+def machine() -> dict[str, Any]:
+    """Who this machine is. `id` tells machines apart; it is a hash, so no host name leaves the store with it."""
+    facts: dict[str, Any] = {
+        "cpu_model": _cpu_model(),
+        "cores": psutil.cpu_count(logical=False),
+        "threads": psutil.cpu_count(),
+        "memory_bytes": psutil.virtual_memory().total,
+        "system": platform.system(),
+        "kernel": platform.release(),
+        "architecture": platform.machine(),
+        "virtual": _is_virtual(),
+    }
+    identity = [socket.gethostname(), _read("/etc/machine-id"), facts["cpu_model"], facts["threads"]]
+    facts["id"] = hashlib.sha256(repr(identity).encode()).hexdigest()[:12]
+    return facts
+
+
+def moment() -> dict[str, Any]:
+    """How busy the machine is right now."""
+    memory = psutil.virtual_memory()
+    return {
+        "time": time.time(),
+        "load1": os.getloadavg()[0],
+        "cpu_pressure_some_avg10": _pressure("cpu"),
+        "memory_pressure_some_avg10": _pressure("memory"),
+        "io_pressure_some_avg10": _pressure("io"),
+        "cpu_freq_mhz": _frequencies(),
+        "memory_available_bytes": memory.available,
+    }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class BusyCounter:
+    """CPU seconds of the whole machine and of this host process so far; two of them bracket a run."""
+
+    wall_s: float
+    busy_s: float
+    """All cores, all processes, without idle and I/O wait."""
+    steal_s: float
+    """Time that a hypervisor gave to others."""
+    host_s: float
+    """Our own process, threads included, children excluded."""
+    cores: int
+
+    @classmethod
+    def now(cls) -> BusyCounter:
+        times = psutil.cpu_times()
+        idle = times.idle + getattr(times, "iowait", 0.0)
+        # Guest time is contained in user time on Linux; counting it again would invent work.
+        guests = getattr(times, "guest", 0.0) + getattr(times, "guest_nice", 0.0)
+        own = os.times()
+        return cls(
+            wall_s=time.monotonic(),
+            busy_s=sum(times) - idle - guests,
+            steal_s=getattr(times, "steal", 0.0),
+            host_s=own.user + own.system,
+            cores=psutil.cpu_count() or 1,
+        )
+
+
+def during(before: BusyCounter, after: BusyCounter, workers_cpu_s: float) -> dict[str, Any]:
+    """What happened on the machine between two counters, and how much of it was not ours."""
+    wall = max(after.wall_s - before.wall_s, 1e-9)
+    host = after.host_s - before.host_s
+    others = max(0.0, after.busy_s - before.busy_s - workers_cpu_s - host)
+    return {
+        "wall_s": wall,
+        "busy_other_fraction": others / (wall * after.cores),
+        "steal_fraction": (after.steal_s - before.steal_s) / (wall * after.cores),
+        "host_cpu_s": host,
+        "host_cpu_fraction": host / wall,
+        "workers_cpu_s": workers_cpu_s,
+    }
+
+
+def _read(path: str) -> str | None:
+    try:
+        return Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return None
+
+
+def _cpu_model() -> str:
+    match = re.search(r"^model name\s*:\s*(.+)$", _read("/proc/cpuinfo") or "", re.MULTILINE)
+    return match[1] if match else platform.processor() or platform.machine()
+
+
+def _is_virtual() -> bool:
+    return " hypervisor" in (_read("/proc/cpuinfo") or "")
+
+
+def _pressure(resource: str) -> float | None:
+    match = re.search(r"some avg10=([\d.]+)", _read(f"/proc/pressure/{resource}") or "")
+    return float(match[1]) / 100 if match else None
+
+
+def _frequencies() -> list[float] | None:
+    try:
+        return [round(f.current, 1) for f in psutil.cpu_freq(percpu=True)] or None
+    except (NotImplementedError, OSError, AttributeError):
+        return None

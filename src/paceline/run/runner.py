@@ -1,0 +1,194 @@
+"""One run: fresh processes on a site, supervised, ended for sure, turned into a record. The only stage that acts.
+
+Whatever happens to the processes becomes an outcome in the record, not an exception.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from paceline._version import __version__
+from paceline.environments import Environment
+from paceline.errors import PacelineError
+from paceline.frameworks import Framework
+from paceline.plan.job import make_job
+from paceline.plan.process import Process, Topology
+from paceline.plan.schedule import PlannedRun
+from paceline.plan.trial import Trial
+from paceline.record import Doubt, Outcome, OutcomeKind, Rank, Record, check
+from paceline.run import host_state
+from paceline.run.events import RankEvents, layers_table, log_tail, read_events, samples_table
+from paceline.run.inputs import Inputs, prepare_inputs
+from paceline.run.meter import Meter
+from paceline.run.outcome import judge
+from paceline.run.supervise import Ending, supervise
+from paceline.run.worker_source import worker_folder
+from paceline.sites import Site
+from paceline.workloads.graph import Graph
+
+PASSED_ON = ("HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
+"""Variables of ours that a measured process may see; nothing else leaks in, so no stray OMP_NUM_THREADS either."""
+MEMORY_SHARE = 0.9
+"""Part of the free memory that the workers of a run may take together: a hog ends itself, not the machine."""
+PORT_TAKEN = "Address already in use"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bench:
+    """Everything a run needs that is not its trial."""
+
+    site: Site
+    frameworks: Mapping[str, Framework]
+    environments: Mapping[str, Environment]
+    """framework → where it lives."""
+    graph: Callable[[str, Mapping[str, Any]], Graph]
+    cache: Path
+    """Weights, data and the worker's source."""
+    scratch: Path
+    """Where runs under way keep their files."""
+    machine: Mapping[str, Any]
+    """Facts of the machine that measures."""
+
+
+def run_once(planned: PlannedRun, study: str, bench: Bench) -> Record:
+    """Run one repeat of one trial in fresh processes. A taken port is retried once, and the record says so."""
+    record = _attempt(planned, study, bench)
+    text = " ".join([record.outcome.reason or "", *record.outcome.log_tail])
+    if record.ok or PORT_TAKEN not in text:
+        return record
+    again = _attempt(planned, study, bench)
+    doubt = Doubt(code="port-retry", message="a port was taken by another process; the run was started again once")
+    return replace(again, doubts=(*again.doubts, doubt))
+
+
+def _attempt(planned: PlannedRun, study: str, bench: Bench) -> Record:
+    trial = planned.trial
+    framework = bench.frameworks[trial.framework.name]
+    environment = bench.environments[trial.framework.name]
+    clear_scratch(planned, bench)  # of a first attempt that met a taken port
+    folder = _scratch(planned, bench)
+    started, clock = time.time(), time.monotonic()
+    facts = _Facts(state={"before": host_state.moment()})
+    try:
+        environment.verify()
+        facts.environment = environment.fingerprint()
+        graph = bench.graph(trial.workload.model, trial.workload.options)
+        inputs = prepare_inputs(trial, graph, bench.cache, needs_weights=framework.needs_weights)
+        facts.inputs = inputs.facts
+        folder.mkdir(parents=True)
+        _run_processes(planned, framework, environment, graph, inputs, folder, bench, facts)
+    except PacelineError as error:
+        reason = f"{error.message}; {error.hint}" if error.hint else error.message
+        facts.outcome = Outcome(kind=OutcomeKind.UNAVAILABLE, stage="environment", reason=reason)
+    assert facts.outcome is not None
+    facts.state["after"] = host_state.moment()
+    record = Record(
+        run_id=planned.run_id, trial=trial, study=study, repeat=planned.repeat, attempt=planned.attempt,
+        started=started, elapsed_s=time.monotonic() - clock, outcome=facts.outcome, ranks=facts.ranks,
+        machine=bench.machine, state=facts.state, environment=facts.environment, resources=facts.resources,
+        inputs=facts.inputs, doubts=(), paceline=__version__,
+        samples=samples_table(facts.events), layers=layers_table(facts.events),
+    )  # fmt: skip
+    return replace(record, doubts=check(record))
+
+
+def clear_scratch(planned: PlannedRun, bench: Bench) -> None:
+    """Remove the files of a run, once its record is stored and not before."""
+    shutil.rmtree(_scratch(planned, bench), ignore_errors=True)
+
+
+def _scratch(planned: PlannedRun, bench: Bench) -> Path:
+    return bench.scratch / f"{planned.run_id}.{os.getpid()}"
+
+
+@dataclass(slots=True, kw_only=True)
+class _Facts:
+    """What is found out along the way."""
+
+    state: dict[str, Any]
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    inputs: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    events: Sequence[RankEvents] = ()
+    ranks: tuple[Rank, ...] = ()
+    outcome: Outcome | None = None
+
+
+def _run_processes(
+    planned: PlannedRun, framework: Framework, environment: Environment, graph: Graph, inputs: Inputs,
+    folder: Path, bench: Bench, facts: _Facts,
+) -> None:  # fmt: skip
+    trial = planned.trial
+    site = bench.site
+    try:
+        topology = site.open(trial.cluster, ports=framework.capabilities.ports)
+        processes = framework.processes(trial, topology)
+        job = make_job(
+            trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module, graph=graph.to_json(),
+            topology=topology, processes=processes, weights=inputs.weights, data_index=inputs.data_index,
+        )  # fmt: skip
+        job_path = folder / "job.json"
+        job_path.write_text(json.dumps(job), encoding="utf-8")
+        limit = trial.limits.memory_bytes or _memory_share(trial, facts.state["before"])
+        before = host_state.BusyCounter.now()
+        running = [
+            site.start(
+                process,
+                argv=environment.command(process.argv),
+                env=_variables(environment, process, job_path, bench.cache),
+                folder=folder,
+            )
+            for process in processes
+        ]
+        meter = Meter([one for one in running if one.process.rank is not None])
+        ending = supervise(running, meter, time_limit_s=trial.limits.time_s, memory_limit_bytes=limit)
+        after = host_state.BusyCounter.now()
+    finally:
+        site.close()
+    site.fetch(folder)
+    facts.events = [read_events(folder / f"events.{rank}.jsonl", rank) for rank in range(trial.workers)]
+    facts.state["during"] = host_state.during(before, after, _workers_cpu_s(meter, facts.events))
+    facts.resources = meter.report()
+    facts.ranks = _ranks(processes, topology, facts.events, ending)
+    logs = {rank: log_tail(folder / f"worker{rank}.log") for rank in range(trial.workers)}
+    facts.outcome = judge(trial, ending, facts.events, logs)
+
+
+def _memory_share(trial: Trial, before: Mapping[str, Any]) -> float:
+    return float(before["memory_available_bytes"]) * MEMORY_SHARE / trial.workers
+
+
+def _variables(environment: Environment, process: Process, job_path: Path, cache: Path) -> dict[str, str]:
+    passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
+    ours = {"PACELINE_JOB": str(job_path), "PYTHONPATH": str(worker_folder(cache)), "PYTHONNOUSERSITE": "1"}
+    if process.rank is not None:
+        ours["PACELINE_RANK"] = str(process.rank)
+    return {**passed_on, **environment.variables(), **process.env, **ours}
+
+
+def _workers_cpu_s(meter: Meter, events: Sequence[RankEvents]) -> float:
+    """CPU seconds of all ranks: their own last count where they gave one (a rank that is gone cannot be metered)."""
+    return sum(max(meter.cpu_s.get(e.rank, 0.0), float(e.done.get("cpu_s", 0.0))) for e in events)
+
+
+def _ranks(
+    processes: Sequence[Process], topology: Topology, events: Sequence[RankEvents], ending: Ending
+) -> tuple[Rank, ...]:
+    by_rank = {process.rank: process for process in processes if process.rank is not None}
+    return tuple(
+        Rank(
+            rank=e.rank, host=topology.hosts[by_rank[e.rank].host].name, cores=by_rank[e.rank].cores,
+            exit_code=ending.exit_codes.get(e.rank), framework_version=e.ready.get("framework_version"),
+            python=e.hello.get("python"), parameters=e.ready.get("parameters"), setup_s=e.ready.get("setup_s"),
+            peak_rss_bytes=e.done.get("peak_rss_bytes"), cpu_s=e.done.get("cpu_s"), facts=e.facts,
+            notes=tuple(e.notes),
+        )
+        for e in events
+    )  # fmt: skip

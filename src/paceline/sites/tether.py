@@ -1,0 +1,33 @@
+"""Start a program tied to the process that asked for it: `python -I -S tether.py PARENT CORES -- ARGV…`.
+
+Runs as a script of its own, because what must happen between fork and exec is not safe to do in the host, which
+has threads. Sets the parent-death signal (kept across exec), pins to cores, forbids core dumps, becomes the program.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import resource
+import signal
+import sys
+
+PR_SET_PDEATHSIG = 1
+
+
+def main(parent: str, cores: str, separator: str, *argv: str) -> None:
+    if separator != "--":
+        sys.exit("usage: tether.py PARENT CORES -- ARGV...")
+    if sys.platform.startswith("linux"):
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        if cores:
+            os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
+    if os.getppid() != int(parent):
+        sys.exit("the process that asked for this one is gone")
+    # A crashing framework with gigabytes of weights must not fill the disk with a core file.
+    resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+    os.execvpe(argv[0], argv, os.environ)  # noqa: S606
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

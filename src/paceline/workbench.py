@@ -1,0 +1,278 @@
+"""The stages joined: a study, a store, and what this machine offers. The command line and the Python API sit on it.
+
+Holds no logic of a stage: it gathers what the pure stages want to know, hands it to them, and runs what they plan.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from pathlib import Path
+from typing import Any, Protocol
+
+from paceline.compare import Comparison, compare
+from paceline.environments import (
+    Environment,
+    ExistingInterpreter,
+    HostInterpreter,
+    cache_root,
+    load_environment,
+)
+from paceline.errors import EnvironmentBuildError, PacelineError
+from paceline.frameworks import Framework, load_framework
+from paceline.plan import Catalog, Plan, PlannedRun, Proposal, Trial, expand, schedule
+from paceline.plan.estimate import make_estimate
+from paceline.record import OutcomeKind, Record, Store
+from paceline.run import Bench, campaign, clear_scratch, machine_lock, run_once
+from paceline.run.host_state import machine
+from paceline.sites import Site, load_site
+from paceline.sites.local import sweep_folder
+from paceline.spec import Study
+from paceline.stats import MARGIN
+from paceline.workloads import load_workload
+from paceline.workloads.graph import Graph
+
+FAILED = frozenset(kind.value for kind in OutcomeKind if kind is not OutcomeKind.OK)
+
+
+class Watcher(Protocol):
+    """Told between runs, never during one."""
+
+    def say(self, message: str) -> None: ...
+    def planned(self, plan: Plan) -> None: ...
+    def before(self, run: PlannedRun, number: int, total: int, remaining_s: float) -> None: ...
+    def after(self, record: Record) -> None: ...
+
+
+class Silent:
+    """A watcher that says nothing."""
+
+    def say(self, message: str) -> None: ...
+    def planned(self, plan: Plan) -> None: ...
+    def before(self, run: PlannedRun, number: int, total: int, remaining_s: float) -> None: ...
+    def after(self, record: Record) -> None: ...
+
+
+def store_folder(given: str | Path | None = None) -> Path:
+    """--store, else PACELINE_STORE, else .paceline in the current folder."""
+    return Path(given or os.environ.get("PACELINE_STORE") or ".paceline")
+
+
+@cache
+def _graph(model: str, options: tuple[tuple[str, Any], ...]) -> Graph:
+    return load_workload(model, dict(options))
+
+
+def graph_of(model: str, options: Mapping[str, Any]) -> Graph:
+    """The graph of a model; built once a process."""
+    try:
+        return _graph(model, tuple(sorted(options.items())))
+    except TypeError:  # an option that is a list cannot be a key
+        return load_workload(model, dict(options))
+
+
+@dataclass(slots=True)
+class Workbench:
+    """One study on this machine."""
+
+    study: Study
+    folder: Path
+    """The store's folder."""
+    frameworks: dict[str, Framework] = field(init=False)
+    environments: dict[str, Environment] = field(init=False)
+    site: Site = field(init=False)
+    broken: dict[str, str] = field(init=False, default_factory=dict)
+    """framework → why its environment could not be built in this session."""
+
+    def __post_init__(self) -> None:
+        source = self.study.source
+        names: Sequence[str] = self.study.axes["framework.name"]
+        self.frameworks = {name: load_framework(name, f"{source}: framework.name") for name in names}
+        interpreter = self.study.one("framework.interpreter")
+        self.environments = {
+            name: environment_of(framework, interpreter) for name, framework in self.frameworks.items()
+        }
+        self.site = load_site(self.study.one("cluster.site"), f"{source}: cluster.site")
+
+    def catalog(self) -> Catalog:
+        """What the planning stage wants to know about the world."""
+        unavailable = dict(self.broken)
+        for name, environment in self.environments.items():
+            state = environment.state()
+            if state.state == "unavailable":
+                unavailable[name] = f"environment {environment.name}: {state.reason}; {state.fix}"
+        return Catalog(
+            capabilities={name: framework.capabilities for name, framework in self.frameworks.items()},
+            environments={name: (e.name, e.lock) for name, e in self.environments.items()},
+            unavailable=unavailable,
+            site=self.site.limits(),
+            graph=graph_of,
+        )
+
+    def trials(self) -> list[Trial]:
+        """Every trial of the study that can run here."""
+        return [e.trial for e in expand(self.study, self.catalog()) if e.refusal is None]
+
+    def plan(self, *, retry: frozenset[str] = frozenset(), repeats: Mapping[str, int] | None = None) -> Plan:
+        """The runs still to do, the skips with reasons, the estimate."""
+        catalog = self.catalog()
+        expanded = expand(self.study, catalog)
+        ids = [e.trial.id for e in expanded]
+        done: Mapping[tuple[str, int], str] = {}
+        attempts: Mapping[tuple[str, int], int] = {}
+        seen: Mapping[str, float] = {}
+        if (store := self.existing_store()) is not None:
+            with store:
+                here = machine()["id"]
+                done = {run: outcome.value for run, outcome in store.done(here).items()}
+                attempts, seen = store.attempts(here), store.recent_elapsed(ids, here)
+        estimate = make_estimate(catalog.capabilities, graph_of, seen)
+        return schedule(
+            self.study,
+            expanded,
+            estimate=estimate,
+            done=done,
+            attempts=attempts,
+            retry=retry,
+            repeats=repeats,
+        )
+
+    def existing_store(self) -> Store | None:
+        """The store, if there is one already."""
+        return Store.open(self.folder, create=False) if Store.exists(self.folder) else None
+
+    def records(self) -> list[Record]:
+        """What is recorded of the study's trials: the last attempt of each repeat."""
+        ids = [e.trial.id for e in expand(self.study, self.catalog())]
+        if (store := self.existing_store()) is None:
+            return []
+        with store:
+            return last_attempts(store.records(trial_ids=ids))
+
+    def comparison(self, *, margin: float = MARGIN, across_machines: bool = False) -> Comparison:
+        """All trials of the study compared, those without a record and those that cannot run included."""
+        expanded = expand(self.study, self.catalog())
+        return compare(
+            self.records(),
+            trials=[e.trial for e in expanded],
+            skipped={e.trial.id: e.refusal for e in expanded if e.refusal},
+            margin=margin,
+            across_machines=across_machines,
+        )
+
+    def build(self, watcher: Watcher) -> None:
+        """Build the environments that are not ready. One that fails takes only its own framework with it."""
+        for name, environment in self.environments.items():
+            state = environment.state()
+            if state.state in {"ready", "unavailable"}:
+                continue
+            watcher.say(f"environment {environment.name} is {state.state}; building it ({state.reason or 'first use'})")
+            try:
+                environment.create(watcher.say)
+            except EnvironmentBuildError as error:
+                self.broken[name] = error.message
+                watcher.say(f"environment {environment.name} could not be built: {error.message}")
+                if error.hint:
+                    watcher.say(f"  {error.hint}")
+
+    def run(
+        self,
+        watcher: Watcher | None = None,
+        *,
+        retry_failed: bool = False,
+        again: bool = False,
+        propose: Callable[[Sequence[Record]], Proposal | None] | None = None,
+    ) -> list[Record]:
+        """Run what is not recorded yet, then what `propose` asks for. New records, each stored before the next run.
+
+        Args:
+            again: add the study's repeats to those that are recorded, instead of only filling what is missing.
+        """
+        watcher = watcher or Silent()
+        self.build(watcher)
+        retry = FAILED if retry_failed else frozenset()
+        repeats = self._repeats_again() if again else None
+        watcher.planned(self.plan(retry=retry, repeats=repeats))
+        with machine_lock(watcher.say), Store.open(self.folder, create=True) as store:
+            bench = self._bench(store)
+            # Another host may have recorded runs of this study while this one waited for the machine.
+            new = self._execute(self.plan(retry=retry, repeats=repeats), store, bench, watcher)
+            if propose is not None:
+
+                def go_on(proposal: Proposal) -> list[Record]:
+                    watcher.say(proposal.reason)
+                    return self._execute(self.plan(repeats=proposal.repeats), store, bench, watcher)
+
+                before = self.records()
+                new += campaign(propose, go_on, records=before)[len(before) :]
+        return new
+
+    def _repeats_again(self) -> dict[str, int]:
+        recorded: dict[str, int] = {}
+        here = machine()["id"]
+        for record in self.records():
+            if record.machine["id"] == here:
+                recorded[record.trial.id] = max(recorded.get(record.trial.id, 0), record.repeat + 1)
+        return {trial.id: recorded.get(trial.id, 0) + self.study.repeats.minimum for trial in self.trials()}
+
+    def _bench(self, store: Store) -> Bench:
+        scratch = self.folder.resolve() / "scratch"
+        # What a host that was killed left behind: its processes, if any outlived it, then its files.
+        sweep_folder(scratch)
+        shutil.rmtree(scratch, ignore_errors=True)
+        scratch.mkdir(parents=True)
+        store.sweep()
+        return Bench(
+            site=self.site, frameworks=self.frameworks, environments=self.environments, graph=graph_of,
+            cache=cache_root(), scratch=scratch, machine=machine(),
+        )  # fmt: skip
+
+    def _execute(self, plan: Plan, store: Store, bench: Bench, watcher: Watcher) -> list[Record]:
+        records: list[Record] = []
+        measured: dict[str, float] = {}
+        for index, planned in enumerate(plan.runs):
+            remaining = sum(measured.get(run.trial.id, run.estimate_s) for run in plan.runs[index:])
+            watcher.before(planned, index + 1, len(plan.runs), remaining)
+            record = run_once(planned, self.study.name, bench)
+            store.add(record)
+            clear_scratch(planned, bench)
+            measured[planned.trial.id] = record.elapsed_s
+            records.append(record)
+            watcher.after(record)
+        return records
+
+
+def environment_of(framework: Framework, interpreter: str | None = None) -> Environment:
+    """Where a framework lives: the user's interpreter, its pinned environment, or (null) the host's own."""
+    if interpreter is not None:
+        return ExistingInterpreter(interpreter, package=framework.package)
+    if framework.environment is None:
+        return HostInterpreter()
+    return load_environment(framework.environment)
+
+
+def last_attempts(records: Sequence[Record]) -> list[Record]:
+    """Of each repeat on each machine the last attempt."""
+    latest: dict[tuple[str, str, int], Record] = {}
+    for record in records:
+        key = (record.trial.id, record.machine["id"], record.repeat)
+        if key not in latest or record.attempt > latest[key].attempt:
+            latest[key] = record
+    return sorted(latest.values(), key=lambda r: r.started)
+
+
+def open_store(folder: Path) -> Store:
+    """A store that must be there.
+
+    Raises:
+        PacelineError: nothing was recorded there yet.
+    """
+    if not Store.exists(folder):
+        raise PacelineError(
+            f"{folder}: no store here",
+            hint="record something first: paceline run STUDY   or name it: --store DIR",
+        )
+    return Store.open(folder, create=False)

@@ -1,0 +1,341 @@
+"""S7: what each command prints with --json is what docs/reference/schemas says, for runs that end well and badly."""
+
+from __future__ import annotations
+
+import copy
+import json
+import sys
+import zipfile
+from pathlib import Path
+from typing import Any
+
+import jsonschema
+import pytest
+from referencing import Registry, Resource
+
+from street import paceline, study_of, to_toml
+
+SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
+SUFFIX = ".schema.json"
+COMMANDS = ("doctor", "env-list", "env-build", "env-remove", "plan", "run", "compare", "report", "export")
+LIBRARIES = ("trial", "facts")
+"""Schemas that others refer to; no command prints them."""
+
+QUANTITY = {"value", "low", "high", "unit", "n_runs"}
+
+FAULTY = study_of(
+    {"fault": ["none", "crash"], "jitter": 0.02},
+    name="faulty",
+    cluster={"workers_per_host": [1, 2]},
+)
+FAULTY["framework"]["strategy"] = ["allreduce", "single"]
+"""Trials that end well, that crash, and (`single` with two workers) that are skipped."""
+
+
+def read_schema(name: str) -> dict[str, Any]:
+    return json.loads((SCHEMAS / f"{name}{SUFFIX}").read_text(encoding="utf-8"))
+
+
+def validator(name: str) -> jsonschema.Draft202012Validator:
+    files = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in SCHEMAS.glob(f"*{SUFFIX}")}
+    registry = Registry().with_resources((file, Resource.from_contents(data)) for file, data in files.items())
+    return jsonschema.Draft202012Validator(files[f"{name}{SUFFIX}"], registry=registry)
+
+
+def assert_valid(name: str, document: Any) -> None:
+    errors = [f"{error.json_path}: {error.message[:300]}" for error in validator(name).iter_errors(document)]
+
+    assert errors == []
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a study of every kind of ending, run once through the real command line."""
+    folder = tmp_path_factory.mktemp("json")
+    (folder / "study.toml").write_text(to_toml(FAULTY), encoding="utf-8")
+    (folder / "good.toml").write_text(to_toml(study_of(name="good")), encoding="utf-8")
+    return folder
+
+
+@pytest.fixture(scope="module")
+def planned(place: Path) -> dict[str, Any]:
+    return printed(place, "plan", "study.toml")
+
+
+@pytest.fixture(scope="module")
+def ran(place: Path, planned: dict[str, Any]) -> dict[str, Any]:
+    return printed(place, "run", "study.toml", exit_code=5)
+
+
+def printed(folder: Path, *args: str, exit_code: int = 0, **extra: str) -> dict[str, Any]:
+    """What the command prints on stdout, which must be one JSON document and nothing else."""
+    ended = paceline(folder, *args, "--json", **extra)
+
+    assert (ended.returncode, ended.stderr if ended.returncode != exit_code else "") == (exit_code, "")
+    return json.loads(ended.stdout)
+
+
+@pytest.mark.parametrize("path", sorted(SCHEMAS.glob(f"*{SUFFIX}")), ids=lambda path: path.name)
+def test_schema_is_a_valid_schema(path: Path) -> None:
+    schema = json.loads(path.read_text(encoding="utf-8"))
+
+    jsonschema.Draft202012Validator.check_schema(schema)
+    assert schema["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+
+
+def test_every_command_has_its_schema_and_every_schema_its_command() -> None:
+    files = {path.name.removesuffix(SUFFIX) for path in SCHEMAS.glob(f"*{SUFFIX}")}
+
+    assert files == {*COMMANDS, *LIBRARIES}
+
+
+@pytest.mark.parametrize("name", [*COMMANDS, *LIBRARIES])
+def test_every_field_is_described_and_every_object_closed_or_a_map(name: str) -> None:
+    def visit(node: Any, where: str) -> None:
+        if isinstance(node, dict):
+            for field, description in node.get("properties", {}).items():
+                # A schema of an `allOf` only narrows a field that is described where it is defined.
+                described = "description" in description or "$ref" in description or "allOf" in where
+                assert described, f"{where}.{field} has no description"
+            if "properties" in node and "allOf" not in where:
+                assert node.get("additionalProperties") is False, f"{where} accepts any key"
+            for key, value in node.items():
+                visit(value, f"{where}/{key}")
+        elif isinstance(node, list):
+            for index, value in enumerate(node):
+                visit(value, f"{where}/{index}")
+
+    visit(read_schema(name), name)
+
+
+def test_doctor(place: Path) -> None:
+    found = printed(place, "doctor")
+
+    assert_valid("doctor", found)
+    assert {"null", "torch"} <= {row["name"] for row in found["frameworks"]}
+    for row in (*found["frameworks"], *found["sites"]):
+        assert {"name", "state", "version", "reason", "fix"} <= set(row)
+    assert next(row for row in found["frameworks"] if row["name"] == "null")["state"] == "ready"
+    assert next(row for row in found["frameworks"] if row["name"] == "torch-cuda")["state"] == "untested"
+
+
+@pytest.mark.parametrize("framework", ["null", "torch"])
+def test_doctor_of_one_framework_tells_its_capabilities(place: Path, framework: str) -> None:
+    found = printed(place, "doctor", "--framework", framework)
+
+    assert_valid("doctor", found)
+    assert found["capabilities"]["knobs"]
+
+
+def test_env_list(place: Path) -> None:
+    found = printed(place, "env", "list")
+
+    assert_valid("env-list", found)
+    (torch,) = (row for row in found["environments"] if row["name"] == "torch-cpu")
+    assert torch["state"] in {"buildable", "unavailable"}
+    assert torch["size_bytes"] is None
+
+
+def test_env_build_and_remove(place: Path, tmp_path: Path) -> None:
+    where = tiny_environment(tmp_path)
+
+    built = printed(place, "env", "build", "tiny", **where)
+    removed = printed(place, "env", "remove", "tiny", **where)
+
+    assert_valid("env-build", built)
+    assert_valid("env-remove", removed)
+    assert built["environments"][0]["version"] == "1.0"
+    assert built["environments"][0]["size_bytes"] > 0
+    assert removed["environments"][0]["size_bytes"] is None
+
+
+def tiny_environment(folder: Path) -> dict[str, str]:
+    """Pins of an environment with one package, and its wheel, so that building needs no network."""
+    wheels, pins = folder / "wheels", folder / "pins" / "tiny"
+    wheels.mkdir()
+    pins.mkdir(parents=True)
+    info = "tiny-1.0.dist-info"
+    files = {
+        "tiny.py": "",
+        f"{info}/METADATA": "Metadata-Version: 2.1\nName: tiny\nVersion: 1.0\n",
+        f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    record = "".join(f"{name},,\n" for name in [*files, f"{info}/RECORD"])
+    with zipfile.ZipFile(wheels / "tiny-1.0-py3-none-any.whl", "w") as wheel:
+        for name, text in {**files, f"{info}/RECORD": record}.items():
+            wheel.writestr(name, text)
+    (pins / "requirements.lock").write_text("tiny==1.0\n", encoding="utf-8")
+    (pins / "environment.toml").write_text(
+        'name = "tiny"\ndescription = "one package"\npackage = "tiny"\nimports = ["tiny"]\n'
+        f'python = "{sys.version_info.major}.{sys.version_info.minor}"\nlock = "requirements.lock"\n'
+        "disk_bytes = 1_000_000\n",
+        encoding="utf-8",
+    )
+    return {
+        "PACELINE_ENVIRONMENTS": str(pins.parent),
+        "PIP_NO_INDEX": "1",
+        "PIP_FIND_LINKS": str(wheels),
+    }
+
+
+def test_plan_before_anything_ran(planned: dict[str, Any]) -> None:
+    assert_valid("plan", planned)
+    assert planned["runs"]
+    assert planned["done"] == []
+    assert {skip["reason"] for skip in planned["skipped"]} == {"strategy single takes at most 1 worker(s)"}
+    assert {run["trial"] for run in planned["runs"]} <= set(planned["trials"])
+
+
+def test_plan_after_everything_ran(place: Path, ran: dict[str, Any]) -> None:
+    plan = printed(place, "plan", "study.toml")
+
+    assert_valid("plan", plan)
+    assert plan["runs"] == []
+    assert len(plan["done"]) == len(ran["runs"])
+
+
+def test_run_with_a_failing_and_a_skipped_trial(ran: dict[str, Any], planned: dict[str, Any]) -> None:
+    assert_valid("run", ran)
+    assert {run["outcome"] for run in ran["runs"]} == {"ok", "failed"}
+    assert [run["run"] for run in ran["new"]] == [run["run"] for run in planned["runs"]]
+    assert ran["skipped"] == planned["skipped"]
+    assert all(run["simulated"] for run in ran["runs"])
+
+
+def test_run_with_nothing_left_to_do(place: Path, ran: dict[str, Any]) -> None:
+    again = printed(place, "run", "study.toml", exit_code=5)
+
+    assert_valid("run", again)
+    assert again["new"] == []
+    assert again["runs"] == ran["runs"]
+
+
+def test_compare_has_the_names_that_others_rely_on(place: Path, ran: dict[str, Any]) -> None:
+    comparison = printed(place, "compare", "study.toml")
+
+    assert_valid("compare", comparison)
+    assert comparison == ran["comparison"]
+    for row in comparison["rows"]:
+        assert {
+            "trial", "framework", "strategy", "workload", "workers", "hosts", "network", "outcome", "throughput",
+            "step_s", "efficiency", "phases", "warnings",
+        } <= set(row)  # fmt: skip
+        if row["outcome"] == "ok":
+            for quantity in (row["throughput"], row["step_s"], row["efficiency"], *row["phases"].values()):
+                assert set(quantity) >= QUANTITY
+    assert comparison["verdicts"]
+    for verdict in comparison["verdicts"]:
+        assert {"a", "b", "ratio", "low", "high", "p", "verdict"} <= set(verdict)
+    assert {row["outcome"] for row in comparison["rows"]} == {"ok", "failed", "skipped"}
+
+
+def test_report(place: Path, ran: dict[str, Any]) -> None:
+    report = printed(place, "report", "study.toml")
+
+    assert_valid("report", report)
+    assert report["comparison"] == ran["comparison"]
+    assert report["repeat_with"] == "paceline run study.toml"
+
+
+def test_export_of_good_and_failed_runs(place: Path, ran: dict[str, Any]) -> None:
+    records = printed(place, "export", "study.toml")
+
+    assert_valid("export", records)
+    assert [record["run_id"] for record in records["records"]] == [run["run"] for run in ran["runs"]]
+    assert all((record["summary"] is None) == (record["outcome"]["kind"] != "ok") for record in records["records"])
+    assert not any("samples" in record for record in records["records"])
+
+
+def test_export_with_samples(place: Path, ran: dict[str, Any]) -> None:
+    records = printed(place, "export", "study.toml", "--samples")
+
+    assert_valid("export", records)
+    for record in records["records"]:
+        if record["outcome"]["kind"] == "ok":
+            assert len(record["samples"]["wall_s"]) == 12 * len(record["ranks"])
+
+
+def test_good_study_exits_with_zero(place: Path) -> None:
+    ran = printed(place, "run", "good.toml")
+
+    assert_valid("run", ran)
+    assert {run["outcome"] for run in ran["runs"]} == {"ok"}
+
+
+@pytest.mark.parametrize(
+    ("args", "exit_code"),
+    [
+        (("plan", "absent.toml"), 2),
+        (("doctor", "--framework", "nulll"), 2),
+        (("env", "build", "absent"), 2),
+        (("compare", "unmeasured.toml"), 1),
+        (("compare", "study.toml", "--margin", "2"), 1),
+        (("compare", "study.toml", "--margin", "0%"), 1),
+    ],
+    ids=lambda value: "-".join(value) if isinstance(value, tuple) else str(value),
+)
+def test_error_leaves_stdout_empty_and_says_what_to_type(
+    place: Path, ran: dict[str, Any], args: tuple[str, ...], exit_code: int
+) -> None:
+    (place / "unmeasured.toml").write_text(to_toml(study_of({"compute_s": "1ms"})), encoding="utf-8")
+    ended = paceline(place, *args, "--json")
+
+    assert (ended.returncode, ended.stdout) == (exit_code, "")
+    assert ended.stderr.startswith("error: ")
+    assert "\nhint:  " in ended.stderr
+    assert "Traceback" not in ended.stderr
+
+
+def wrong_documents(right: Any, path: tuple[str | int, ...] = ()) -> list[tuple[str, Any]]:
+    """The document with one thing wrong in it, at its top and in the first of every list."""
+    found: list[tuple[str, Any]] = []
+    if isinstance(right, dict):
+        found.append((f"{path}: unknown key", {**right, "surprise": 1}))
+        found += [
+            (f"{path}: without {key}", {name: value for name, value in right.items() if name != key}) for key in right
+        ]
+    if isinstance(right, list):
+        found.append((f"{path}: not a list", {}))
+        if right:
+            found += [(where, [wrong, *right[1:]]) for where, wrong in wrong_documents(right[0], (*path, 0))]
+    return found
+
+
+@pytest.mark.parametrize("name", ["plan", "run", "compare"])
+def test_schema_rejects_a_wrong_document(name: str, planned: dict[str, Any], ran: dict[str, Any]) -> None:
+    right = copy.deepcopy({"plan": planned, "run": ran, "compare": ran["comparison"]}[name])
+    check = validator(name)
+
+    assert check.is_valid(right)
+    for where, wrong in wrong_documents(right):
+        assert not check.is_valid(wrong), where
+    for key, value in right.items():
+        if isinstance(value, list):
+            for where, wrong in wrong_documents(value, (key,)):
+                assert not check.is_valid({**right, key: wrong}), where
+
+
+@pytest.mark.parametrize(
+    ("name", "path", "value"),
+    [
+        ("compare", ("rows", 0, "outcome"), "fine"),
+        ("compare", ("rows", 0, "throughput", "value"), "fast"),
+        ("compare", ("rows", 0, "workers"), 0),
+        ("compare", ("verdicts", 0, "verdict"), "faster"),
+        ("run", ("runs", 0, "outcome"), "skipped"),
+        ("run", ("comparison", "rows", 0, "step_s", "unit"), "ms"),
+        ("plan", ("estimate_s",), None),
+    ],
+    ids=str,
+)
+def test_schema_rejects_a_wrong_value(
+    name: str, path: tuple[str | int, ...], value: Any, planned: dict[str, Any], ran: dict[str, Any]
+) -> None:
+    document = copy.deepcopy({"plan": planned, "run": ran, "compare": ran["comparison"]}[name])
+    *way, last = path
+    inner: Any = document
+    for step in way:
+        inner = inner[step]
+    inner[last] = value
+
+    assert not validator(name).is_valid(document)

@@ -1,0 +1,112 @@
+"""The import rules of ARCHITECTURE.md, held: who may import whom, and that the host imports no framework."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+SRC = Path(__file__).parent.parent / "src"
+HOST = SRC / "paceline"
+WORKER = SRC / "paceline_worker"
+
+LEAVES = {"errors", "units", "stats", "_version"}
+ACTORS = {"datasets", "environments", "frameworks", "sites"}
+EVERYTHING = {"*"}
+MAY_IMPORT: dict[str, set[str]] = {
+    **{leaf: set() for leaf in LEAVES},
+    "workloads": LEAVES,
+    "spec": LEAVES | {"workloads"},
+    "plan": LEAVES | {"workloads", "spec"},
+    "record": LEAVES | {"workloads", "spec", "plan"},
+    # Siblings never import each other.
+    **{actor: LEAVES | {"workloads", "spec", "plan"} for actor in ACTORS},
+    "run": LEAVES | ACTORS | {"workloads", "spec", "plan", "record"},
+    "compare": LEAVES | {"workloads", "spec", "plan", "record"},
+    "report": LEAVES | {"workloads", "spec", "plan", "record", "compare"},
+    # The places where the stages are joined.
+    **dict.fromkeys(("workbench", "api", "cli", "__main__", "__init__"), EVERYTHING),
+}
+DEEP_LEARNING = {
+    "torch", "tensorflow", "keras", "jax", "mxnet", "horovod", "cntk", "caffe", "theano", "singa", "chainer", "paddle",
+}  # fmt: skip
+STANDARD_LIBRARY = set(sys.stdlib_module_names)
+
+
+def stage_of(path: Path) -> str:
+    relative = path.relative_to(HOST)
+    return relative.parts[0] if len(relative.parts) > 1 else relative.stem
+
+
+def imports_of(path: Path) -> set[str]:
+    """Every module that a file imports, at its top or inside a function."""
+    found = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            found |= {alias.name for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            assert node.level == 0, f"{path}: relative import"
+            assert node.module
+            found |= {node.module} | {f"{node.module}.{alias.name}" for alias in node.names}
+    return found
+
+
+def python_files(folder: Path) -> list[Path]:
+    files = sorted(folder.rglob("*.py"))
+    assert files, f"no Python files under {folder}"
+    return files
+
+
+@pytest.mark.parametrize("path", python_files(HOST), ids=lambda p: str(p.relative_to(HOST)))
+def test_stage_imports_only_what_lies_left_of_it(path: Path) -> None:
+    stage = stage_of(path)
+    allowed = MAY_IMPORT[stage]
+    ours = {name.split(".")[1] for name in imports_of(path) if name.startswith("paceline.")}
+    strangers = {name for name in ours if (HOST / name).is_dir() or (HOST / f"{name}.py").exists()} - {stage}
+
+    assert allowed == EVERYTHING or strangers <= allowed
+
+
+@pytest.mark.parametrize("path", python_files(HOST), ids=lambda p: str(p.relative_to(HOST)))
+def test_host_imports_neither_worker_nor_framework(path: Path) -> None:
+    roots = {name.split(".")[0] for name in imports_of(path)}
+
+    assert not roots & (DEEP_LEARNING | {"paceline_worker"})
+
+
+def test_every_stage_has_a_rule() -> None:
+    stages = {stage_of(path) for path in python_files(HOST)}
+
+    assert stages <= set(MAY_IMPORT)
+
+
+@pytest.mark.parametrize("path", python_files(WORKER), ids=lambda p: str(p.relative_to(WORKER)))
+def test_worker_imports_standard_library_only_outside_its_adapters(path: Path) -> None:
+    relative = path.relative_to(WORKER)
+    roots = {name.split(".")[0] for name in imports_of(path)} - {"paceline_worker"}
+    strangers = roots - STANDARD_LIBRARY
+    if relative.parts[0] in {"builders", "frameworks"} and len(relative.parts) > 1:
+        named_after = relative.stem.split("_")[0]
+        assert strangers <= {named_after, "numpy"}
+    else:
+        assert not strangers
+    assert "paceline" not in roots
+
+
+def test_importing_the_host_loads_no_framework_and_no_worker() -> None:
+    program = (
+        "import sys, paceline.api, paceline.cli; paceline.cli.make_parser();"
+        "print(' '.join(sorted({name.split('.')[0] for name in sys.modules})))"
+    )
+    loaded = subprocess.run([sys.executable, "-c", program], check=True, capture_output=True, text=True).stdout.split()
+
+    assert not set(loaded) & (DEEP_LEARNING | {"paceline_worker"})
+
+
+def test_nothing_is_called_utils() -> None:
+    forbidden = {"utils", "util", "common", "helpers", "helper", "core", "manager", "misc"}
+
+    assert not {path.stem for path in [*python_files(HOST), *python_files(WORKER)]} & forbidden
