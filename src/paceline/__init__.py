@@ -3,19 +3,25 @@
 The street: spec → plan → run → record → compare → report. Left of the record we act; right of it we only compute.
 """
 
+from importlib import import_module
+
 from paceline._version import __version__
 
 __all__ = ["Records", "Study", "__version__", "load_study", "records", "run"]
 
+_HOMES = {
+    "Records": "paceline.api",
+    "Study": "paceline.spec",
+    "load_study": "paceline.spec",
+    "records": "paceline.api",
+}
+"""Public name → where it lives. `run` is the stage itself, which can be called."""
+
 
 def __getattr__(name: str) -> object:
     # Loaded on use: `import paceline` for its version must not cost a second of imports.
-    if name in {"Records", "records", "run"}:
-        from paceline import api  # noqa: PLC0415
-
-        return getattr(api, name)
-    if name in {"Study", "load_study"}:
-        from paceline import spec  # noqa: PLC0415
-
-        return getattr(spec, name)
+    if name == "run":
+        return import_module("paceline.run")
+    if name in _HOMES:
+        return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'paceline' has no attribute {name!r}")

@@ -180,7 +180,7 @@ def test_version_that_nobody_has_is_an_error_that_breaks_nothing_else(tmp_path, 
     with pytest.raises(EnvironmentBuildError, match=r"not on any index.*CUDA") as caught:
         bad.create(print)
 
-    assert "9.9" in caught.value.message.splitlines()[-1] + caught.value.message.splitlines()[1]
+    assert "9.9" in caught.value.message
     assert "paceline env build tiny" in caught.value.hint
     assert bad.state().state == "stale"
     assert not bad.folder.exists()

@@ -67,10 +67,12 @@ def examine(name: str, *, strict: bool = False) -> list[dict[str, Any]]:
         ]
     ready = READY.get(state.state, "unavailable")
     fix = state.fix or (f"paceline env build {environment.name}" if ready == "buildable" else "")
-    rows = [_row(name, ready, state.version, state.reason or "", fix)]
+    # A framework without a package of its own (null) lives in our interpreter, whose version is not the framework's.
+    version = state.version if framework.package else None
+    rows = [_row(name, ready, version, state.reason or "", fix)]
     rows += [
         _row(
-            f"{name}-{device}", "untested", state.version,
+            f"{name}-{device}", "untested", version,
             f"the {device} path is written but was never run by us",
             f"try it with cluster.device = '{device}' and framework.interpreter = a Python that has it",
         )

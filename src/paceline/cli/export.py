@@ -17,7 +17,7 @@ from paceline.workbench import Workbench, last_attempts, open_store, store_folde
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("export", help="records as CSV, JSON or Parquet")
     parser.add_argument("study", nargs="?", help="study file (TOML); without it: all records of the store")
-    parser.add_argument("--format", choices=("csv", "json", "parquet"), default="csv", help="default: %(default)s")
+    parser.add_argument("--format", choices=("csv", "json", "parquet"), help="default: csv")
     parser.add_argument("--samples", action="store_true", help="JSON: raw samples too (parquet always has them)")
     parser.add_argument("--output", metavar="FILE", help="write to a file instead of stdout (parquet needs one)")
     add_common(parser)
@@ -25,7 +25,7 @@ def add_parser(commands: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    form = "json" if args.json else args.format
+    form = wanted_format(args)
     records = chosen(args)
     if form == "parquet":
         if not args.output:
@@ -48,6 +48,18 @@ def main(args: argparse.Namespace) -> int:
     else:
         print(text, end="")
     return 0
+
+
+def wanted_format(args: argparse.Namespace) -> str:
+    """The one format that the flags agree on."""
+    form = args.format or ("json" if args.json else "csv")
+    if args.json and form != "json":
+        raise PacelineError(f"--json and --format {form} exclude each other", hint="leave one of them out")
+    if args.samples and form == "csv":
+        raise PacelineError(
+            "CSV has a row a run and no samples", hint="take --format json --samples, or --format parquet"
+        )
+    return str(form)
 
 
 def chosen(args: argparse.Namespace) -> list[Record]:

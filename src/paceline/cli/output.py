@@ -8,6 +8,9 @@ import shutil
 import sys
 from typing import Any
 
+WIDTH = 80
+"""Columns that everything fits in."""
+
 
 def say(message: str = "") -> None:
     """Words for a person."""
@@ -36,5 +39,5 @@ def show(text: str) -> None:
 
 
 def width() -> int:
-    """Columns of the terminal; 80 where there is none, so that a file looks the same everywhere."""
-    return max(80, shutil.get_terminal_size((80, 24)).columns) if sys.stdout.isatty() else 80
+    """Columns of the terminal; WIDTH where there is none, so that a file looks the same everywhere."""
+    return max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+import json
 from pathlib import Path
 from typing import Any
 
 from paceline.cli.compare import add_comparison_flags, make_comparison
-from paceline.cli.output import add_common, emit, say, show, width
+from paceline.cli.output import WIDTH, add_common, say, show, width
 from paceline.record.export import write_text
 from paceline.spec import load_study
 from paceline.workbench import Workbench, store_folder
@@ -31,7 +32,7 @@ def main(args: argparse.Namespace) -> int:
     machines = {record.machine["id"]: dict(record.machine) for record in records}
     environments = {record.environment.get("name", "?"): dict(record.environment) for record in records}
     if args.json:
-        emit({
+        found = {
             "study": study.name,
             "question": study.question,
             "answer": answer(comparison),
@@ -39,16 +40,18 @@ def main(args: argparse.Namespace) -> int:
             "machines": list(machines.values()),
             "environments": list(environments.values()),
             "repeat_with": f"paceline run {args.study}",
-        })  # fmt: skip
-        return 0
-    text = report(
-        study=study.name, question=study.question, comparison=comparison, machines=list(machines.values()),
-        environments=list(environments.values()), command=f"paceline run {args.study}", width=80 if args.output else width(),
-    )  # fmt: skip
+        }
+        text = json.dumps(found, indent=1, allow_nan=False) + "\n"
+    else:
+        text = report(
+            study=study.name, question=study.question, comparison=comparison, machines=list(machines.values()),
+            environments=list(environments.values()), command=f"paceline run {args.study}",
+            width=WIDTH if args.output else width(),
+        )  # fmt: skip
     if args.output:
         write_text(text, Path(args.output))
         say(f"written: {args.output}")
     else:
-        show(text)
+        show(text.rstrip("\n"))
     say(f"next: paceline export {args.study} --format csv")
     return 0

@@ -38,7 +38,7 @@ class Narrator:
         say(f"{len(plan.runs)} run(s) to do{already}; estimated {format_seconds(plan.estimate_s)}")
 
     def before(self, run: PlannedRun, number: int, total: int, remaining_s: float) -> None:
-        say(f"[{number}/{total}] {run.trial.label} repeat {run.repeat + 1}   about {format_seconds(remaining_s)} left")
+        say(f"[{number}/{total}] {run.trial.id} repeat {run.repeat + 1}   about {format_seconds(remaining_s)} left")
 
     def after(self, record: Record) -> None:
         say(f"        {result_line(record)}")
@@ -57,7 +57,7 @@ def result_line(record: Record) -> str:
             f"{summary.throughput:.4g} samples/s, step {format_seconds(summary.step_s)}{simulated}, "
             f"run took {format_seconds(record.elapsed_s)}"
         )
-    return f"{record.outcome.kind.value} at {record.outcome.stage}: {record.outcome.reason}"
+    return f"{record.outcome.kind.value} {record.outcome.stage}: {record.outcome.reason}"
 
 
 def main(args: argparse.Namespace) -> int:
@@ -83,7 +83,7 @@ def main(args: argparse.Namespace) -> int:
         show(comparison_table(comparison, width()))
     failed = [record for record in records if not record.ok]
     if failed or bench.broken:
-        names = ", ".join(sorted({record.trial.label for record in failed} | set(bench.broken)))
+        names = ", ".join(sorted({record.trial.id for record in failed} | set(bench.broken)))
         raise RunIncompleteError(
             f"not every run ended well: {names}",
             hint=f"the reasons stand above; run them again: paceline run {args.study} --retry-failed",

@@ -144,8 +144,8 @@ def make_row(runs: Runs, *, key: str, label: str, scaling: Scaling, base: str | 
         device=trial.cluster.device,
         n_runs=len(runs.measured),
         n_failed=len(runs.failed),
-        cpu_utilisation=_plain(runs, "cpu_utilisation", "1"),
-        peak_rss_bytes=_plain(runs, "peak_rss_bytes", "B"),
+        cpu_utilisation=_mean(runs, "cpu_utilisation", "1"),
+        peak_rss_bytes=_mean(runs, "peak_rss_bytes", "B"),
         machine=runs.machine,
         fingerprint=runs.fingerprint,
         simulated=trial.framework.simulated,
@@ -155,12 +155,12 @@ def make_row(runs: Runs, *, key: str, label: str, scaling: Scaling, base: str | 
 
 def _mean(runs: Runs, name: str, unit: str) -> Quantity | None:
     values = list(runs.by_round(name).values())
-    return from_interval(mean_interval(values), unit) if values else None
+    return _quantity(values, unit) if values else None
 
 
-def _plain(runs: Runs, name: str, unit: str) -> Quantity | None:
-    values = list(runs.by_round(name).values())
-    return from_interval(plain_interval(values), unit) if values else None
+def _quantity(values: list[float], unit: str) -> Quantity:
+    """On logs, so that no interval reaches below zero; a phase that took no time at all has no log."""
+    return from_interval(mean_interval(values) if min(values) > 0 else plain_interval(values), unit)
 
 
 def _phases(runs: Runs) -> dict[str, Phase]:
@@ -171,7 +171,7 @@ def _phases(runs: Runs) -> dict[str, Phase]:
             times.setdefault(name, []).append(seconds)
             shares.setdefault(name, []).append(summary.phase_shares[name])
     return {
-        name: Phase(time=from_interval(plain_interval(seconds), "s"), share=sum(shares[name]) / len(shares[name]))
+        name: Phase(time=_quantity(seconds, "s"), share=sum(shares[name]) / len(shares[name]))
         for name, seconds in times.items()
     }
 
@@ -197,7 +197,7 @@ def _outcome(runs: Runs, skip: str | None) -> tuple[str, str | None]:
 
 def _why(stage: str | None, reason: str | None) -> str:
     said = reason or "no reason known"
-    return f"{said} (at {stage})" if stage else said
+    return f"{said} ({stage})" if stage else said
 
 
 def _warnings(runs: Runs) -> tuple[RowWarning, ...]:
@@ -216,7 +216,7 @@ def _warnings(runs: Runs) -> tuple[RowWarning, ...]:
     if len(runs.measured) == 1:
         warnings.append(
             RowWarning(
-                code="single_run", message="one run says nothing about spread: no interval, no verdict",
+                code="single-run", message="one run says nothing about spread: no interval, no verdict",
                 hint="raise measure.repeats in the study and run it again", n_runs=1,
             )
         )  # fmt: skip

@@ -36,7 +36,7 @@ class Outcome:
     kind: OutcomeKind
     """The word."""
     stage: str | None = None
-    """How far it came: "environment", "start", "setup", "step 12" …; None when ok."""
+    """How far it came, in words that follow the outcome: "during setup", "after step 12" …; None when ok."""
     reason: str | None = None
     """One sentence."""
     rank: int | None = None

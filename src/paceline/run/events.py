@@ -40,8 +40,8 @@ class RankEvents:
             last = self.blocks[-1]
             return f"after step {last['first'] + len(last['wall_s']) - 1}"
         if self.ready:
-            return "first step"
-        return "setup" if self.hello else "start"
+            return "in the first step"
+        return "during setup" if self.hello else "at the start"
 
 
 def read_events(path: Path, rank: int) -> RankEvents:

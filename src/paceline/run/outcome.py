@@ -52,7 +52,7 @@ def _failure(ending: Ending, events: Sequence[RankEvents], logs: Mapping[int, tu
     if not suspects:
         rank = ending.rank
         return Outcome(
-            kind=OutcomeKind.FAILED, stage="start", rank=rank, reason=ending.reason,
+            kind=OutcomeKind.FAILED, stage="at the start", rank=rank, reason=ending.reason,
             log_tail=logs.get(rank, ()) if rank is not None else (),
         )  # fmt: skip
     guilty = suspects[0]

@@ -86,7 +86,7 @@ def _attempt(planned: PlannedRun, study: str, bench: Bench) -> Record:
         _run_processes(planned, framework, environment, graph, inputs, folder, bench, facts)
     except PacelineError as error:
         reason = f"{error.message}; {error.hint}" if error.hint else error.message
-        facts.outcome = Outcome(kind=OutcomeKind.UNAVAILABLE, stage="environment", reason=reason)
+        facts.outcome = Outcome(kind=OutcomeKind.UNAVAILABLE, stage="before the start", reason=reason)
     assert facts.outcome is not None
     facts.state["after"] = host_state.moment()
     record = Record(

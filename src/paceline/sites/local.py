@@ -70,7 +70,7 @@ class LocalSite(Site):
     def open(self, cluster: ClusterChoice, *, ports: int) -> Topology:
         if cluster.hosts != 1:
             raise SiteError("site local has one host", hint="set cluster.hosts = 1")
-        host = Host(name=socket.gethostname(), address=LOOPBACK, cores=usable_cores(), interface="lo")
+        host = Host(name="localhost", address=LOOPBACK, cores=usable_cores(), interface="lo")
         return Topology(hosts=(host,), ports=free_ports(ports))
 
     def start(self, process: Process, *, argv: Sequence[str], env: Mapping[str, str], folder: Path) -> LocalProcess:

@@ -45,7 +45,7 @@ def test_one_run_has_a_value_but_no_interval_and_a_warning_says_so():
 
     assert row.throughput.low is None
     assert row.throughput.high is None
-    assert [warning.code for warning in row.warnings] == ["single_run"]
+    assert [warning.code for warning in row.warnings] == ["single-run"]
 
 
 def test_phase_shares_fill_the_step():
@@ -79,7 +79,7 @@ def test_failed_trial_keeps_its_word_and_reason():
     (row,) = compare([failed_record("timed_out", repeat=r) for r in range(2)]).rows
 
     assert row.outcome == "timed_out"
-    assert row.reason == "2 of 2 runs: it broke (at setup)"
+    assert row.reason == "2 of 2 runs: it broke (during setup)"
     assert (row.n_runs, row.n_failed) == (0, 2)
 
 

@@ -103,7 +103,7 @@ def test_many_pairs_are_told_only_about_the_fastest():
 def test_failures_are_told_with_their_reason():
     text = comparison_table(compare([*repeats(workers=1), failed_record("out_of_memory", workers=2)]))
 
-    assert "  - 2 workers: out_of_memory: 1 of 1 runs: it broke (at setup)" in text
+    assert "  - 2 workers: out_of_memory: 1 of 1 runs: it broke (during setup)" in text
 
 
 def test_warning_is_told_once_with_its_rows_and_what_to_do():

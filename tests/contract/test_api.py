@@ -1,0 +1,45 @@
+"""Point 10: the Python API, in fresh interpreters, whatever was imported before."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import paceline
+from street import command_environment, study_of, to_toml
+
+
+def test_public_names_are_these_and_all_exist() -> None:
+    assert paceline.__all__ == ["Records", "Study", "__version__", "load_study", "records", "run"]
+    assert all(getattr(paceline, name) is not None for name in paceline.__all__)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "import paceline; run, records, load_study = paceline.run, paceline.records, paceline.load_study",
+        "from paceline import load_study, records, run",
+        "import paceline.run, paceline.record; from paceline import load_study, records, run",
+        "from paceline.api import load_study, records, run",
+    ],
+)
+def test_study_runs_and_becomes_a_table_however_the_names_were_imported(tmp_path: Path, before: str) -> None:
+    (tmp_path / "s.toml").write_text(to_toml(study_of()), encoding="utf-8")
+    program = f"""
+{before}
+first = run(load_study("s.toml"))
+again = run("s.toml")
+assert [r.run_id for r in first] == [r.run_id for r in again]
+frame = records().to_pandas()
+print(len(frame), round(frame.step_s.mean(), 6), sorted(set(frame.outcome)))
+print(len(records("s.toml").samples_to_pandas()))
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path, env=command_environment(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.stdout.splitlines() == ["2 0.05 ['ok']", "24"], done.stderr
