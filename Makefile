@@ -16,8 +16,9 @@ setup: $(STAMP)
 
 $(STAMP): pyproject.toml src/paceline/_version.py
 	$(PYTHON) -c 'import sys; sys.exit(0 if sys.version_info >= (3, 10) else "Paceline needs Python 3.10 or later: make PYTHON=python3.11 ...")'
-	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --editable '.[dev]'
+	@echo "setting up $(VENV); this takes a minute or two"
+	@$(PYTHON) -m venv $(VENV)
+	@$(BIN)/python -m pip install -qq --editable '.[dev]'
 	@touch $(STAMP)
 
 demo: $(STAMP)

@@ -15,8 +15,10 @@ from paceline_worker.frameworks import torch_phases
 from paceline_worker.frameworks.torch import Training
 from paceline_worker.phases import Steps
 
+MINIMUM_PAIRS = 10
 
-def main(pairs: int, block_steps: int) -> list:
+
+def main(seconds: float, block_steps: int) -> list:
     job = protocol.load_job(os.environ)
     events = protocol.Events(job.events_path, job.rank)
     training = Training(job)
@@ -49,7 +51,9 @@ def main(pairs: int, block_steps: int) -> list:
     instrumented(0)
     bare(0)
     ratios = []
-    for pair in range(pairs):
+    deadline = time.perf_counter() + seconds
+    while time.perf_counter() < deadline or len(ratios) < MINIMUM_PAIRS:
+        pair = len(ratios)
         first = pair * block_steps
         # A B, then B A: a steady drift of the machine favours neither.
         if pair % 2:
@@ -61,4 +65,4 @@ def main(pairs: int, block_steps: int) -> list:
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(int(sys.argv[1]), int(sys.argv[2]))))
+    print(json.dumps(main(float(sys.argv[1]), int(sys.argv[2]))))

@@ -1,4 +1,4 @@
-"""What measuring costs (about 12 minutes; wants a quiet machine).
+"""What measuring costs (about 10 minutes; wants a quiet machine).
 
 (a) instrumentation: bare and instrumented blocks turn by turn inside one process, one ratio a process;
 (b) the recorded step time against a hand-written program, each in processes of its own, turn by turn;
@@ -32,14 +32,17 @@ from paceline.workbench import Workbench, environment_of, graph_of
 
 LIMIT = 1.01
 HALF_WIDTH = 0.01
-BATCH = 32
+BATCH = 8
+"""Small, so that the step is short and what a step costs extra weighs most."""
 WARMUP = 10
 HERE = Path(__file__).parent
 TORCH = load_framework("torch")
 ENVIRONMENT = environment_of(TORCH)
-BLOCKS = {"resnet20": (24, 8), "resnet44": (20, 4)}
-"""model → pairs of blocks a process, steps a block: about 12 s a process, blocks well under a second, so that a
-disturbance hits both sides of a pair or is one outlier among many (the median of the pairs is the process's ratio)."""
+BLOCK_STEPS = {"resnet20": 4, "resnet44": 2}
+"""Blocks well under a second: a disturbance hits both sides of a pair, or is one outlier among many (the median of
+the pairs is the process's ratio)."""
+SECONDS = 16.0
+"""Of alternating blocks a process, however fast the machine is: it bounds the whole run."""
 
 
 def study_of(model: str, steps: int, workers: list[int]) -> Study:
@@ -87,10 +90,9 @@ def instrumentation(model: str, processes: int) -> Claim:
         folder = Path(name)
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
         env = variables(trial, PACELINE_JOB=str(folder / "job.json"), PACELINE_RANK="0")
-        pairs, block = BLOCKS[model]
         for number in range(processes):
             began = time.monotonic()
-            printed = pinned([str(HERE / "instrumented_blocks.py"), str(pairs), str(block)], env, folder)
+            printed = pinned([str(HERE / "instrumented_blocks.py"), str(SECONDS), str(BLOCK_STEPS[model])], env, folder)
             ratios.append(statistics.median(json.loads(printed)))
             say(f"(a) {model} {number + 1}/{processes}: {ratios[-1]:.4f} in {time.monotonic() - began:.0f} s")
     found = mean_interval(ratios)
@@ -158,11 +160,11 @@ def host_cpu(records: list[Record]) -> Claim:
 
 def main() -> int:
     made = parser(__doc__ or "")
-    made.add_argument("--processes", type=int, default=14, help="processes of (a) a model (default: %(default)s)")
+    made.add_argument("--processes", type=int, default=11, help="processes of (a) a model (default: %(default)s)")
     made.add_argument("--rounds", type=int, default=8, help="rounds of (b) (default: %(default)s)")
     args = made.parse_args()
     ENVIRONMENT.create(say)
-    claims = [instrumentation(model, args.processes) for model in BLOCKS]
+    claims = [instrumentation(model, args.processes) for model in BLOCK_STEPS]
     written, records = against_hand_written("resnet20", 120, args.rounds)
     pair = recorded_step_s(study_of("resnet20", 120, [2]))
     return publish([*claims, written, host_cpu(records + pair)], as_json=args.json)
