@@ -1,24 +1,29 @@
-"""One process of `overhead.py` (a): blocks of steps with and without Paceline's instrumentation, turn by turn.
+"""One process of `overhead.py` (a): steps with and without Paceline's instrumentation, turn by turn.
 
-Runs inside the PyTorch environment on a job of Paceline's; prints, for each pair of blocks, instrumented ÷ bare.
-The same model, optimizer and batches in both: what differs is what Paceline adds to a step (laps, CPU clock, the hook
-on the last gradient, the loss kept) and to a block (turning laps into columns, writing the event line).
+Runs inside the PyTorch environment on a job of Paceline's; prints instrumented ÷ bare for each pair of steps, and the
+share that writing a block adds. The same model, optimizer and batches in both: what differs is what Paceline adds to
+a step (laps, CPU clock, the hook on the last gradient, the loss kept) and, once in so many steps, to a block (turning
+laps into columns, writing the event line). Blocks are single steps: the shorter they are, the more alike are the two
+sides of a pair on a machine that is never quite quiet.
 """
 
 import json
 import os
 import sys
 import time
+from collections.abc import Callable
 
 from paceline_worker import protocol
 from paceline_worker.frameworks import torch_phases
 from paceline_worker.frameworks.torch import Training
+from paceline_worker.loop import BLOCK_STEPS
 from paceline_worker.phases import Steps
 
-MINIMUM_PAIRS = 10
+WARMUP = 5
+MINIMUM_PAIRS = 20
 
 
-def main(seconds: float, block_steps: int) -> list:
+def main(seconds: float) -> dict:
     job = protocol.load_job(os.environ)
     events = protocol.Events(job.events_path, job.rank)
     training = Training(job)
@@ -26,43 +31,56 @@ def main(seconds: float, block_steps: int) -> list:
     instrumented_step = training.stepper(steps)
     source, forward, optimizer = training.source, training._forward(), training.optimizer  # noqa: SLF001
 
-    def bare(first: int) -> float:
+    def bare_step(number: int) -> None:
+        inputs, targets = source(number)
+        loss = forward(inputs, targets)
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+
+    def timed(step: Callable[[int], None], number: int) -> float:
+        # Around the call: on its way out each step frees its loss and the graph behind it, which takes time.
+        began = time.perf_counter()
+        step(number)
+        return time.perf_counter() - began
+
+    def instrumented(number: int) -> float:
+        return timed(instrumented_step, number)
+
+    def bare(number: int) -> float:
         for hook in training.gradients._hooks:  # noqa: SLF001  the one difference that lives outside the step
             hook.remove()
-        began = time.perf_counter()
-        for number in range(first, first + block_steps):
-            inputs, targets = source(number)
-            loss = forward(inputs, targets)
-            loss.backward()
-            optimizer.step()
-            optimizer.zero_grad(set_to_none=True)
-        took = time.perf_counter() - began
+        took = timed(bare_step, number)
         training.gradients.settle()
         return took
 
-    def instrumented(first: int) -> float:
+    def write(first: int) -> float:
         began = time.perf_counter()
-        steps.open()
-        for number in range(first, first + block_steps):
-            instrumented_step(number)
         events.write("steps", kind="measured", first=first, **steps.drain())
+        steps.open()
         return time.perf_counter() - began
 
-    instrumented(0)
-    bare(0)
-    ratios = []
+    steps.open()
+    for number in range(WARMUP):
+        instrumented(number)
+        bare(number)
+    write(0)
+    ratios, bare_s, write_s = [], 0.0, 0.0
     deadline = time.perf_counter() + seconds
     while time.perf_counter() < deadline or len(ratios) < MINIMUM_PAIRS:
-        pair = len(ratios)
-        first = pair * block_steps
+        number = len(ratios)
         # A B, then B A: a steady drift of the machine favours neither.
-        if pair % 2:
-            without, within = bare(first), instrumented(first)
+        if number % 2:
+            without, within = bare(number), instrumented(number)
         else:
-            within, without = instrumented(first), bare(first)
+            within, without = instrumented(number), bare(number)
         ratios.append(within / without)
-    return ratios
+        bare_s += without
+        if len(ratios) % BLOCK_STEPS == 0:
+            write_s += write(number)
+    write_s += write(len(ratios))
+    return {"ratios": ratios, "write_share": write_s / bare_s}
 
 
 if __name__ == "__main__":
-    print(json.dumps(main(float(sys.argv[1]), int(sys.argv[2]))))
+    print(json.dumps(main(float(sys.argv[1]))))

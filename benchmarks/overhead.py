@@ -1,6 +1,6 @@
 """What measuring costs (about 10 minutes; wants a quiet machine).
 
-(a) instrumentation: bare and instrumented blocks turn by turn inside one process, one ratio a process;
+(a) instrumentation: bare and instrumented steps turn by turn inside one process, one ratio a process;
 (b) the recorded step time against a hand-written program, each in processes of its own, turn by turn;
 (c) the host's CPU while workers measure.
 """
@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import json
 import os
-import statistics
 import subprocess
 import sys
 import tempfile
 import time
 from pathlib import Path
+from typing import Any
+
+import numpy as np
+from scipy.stats import trim_mean
 
 from claims import Claim, parser, publish, say
 from paceline.environments import cache_root
@@ -38,11 +41,11 @@ WARMUP = 10
 HERE = Path(__file__).parent
 TORCH = load_framework("torch")
 ENVIRONMENT = environment_of(TORCH)
-BLOCK_STEPS = {"resnet20": 4, "resnet44": 2}
-"""Blocks well under a second: a disturbance hits both sides of a pair, or is one outlier among many (the median of
-the pairs is the process's ratio)."""
+MODELS = ("resnet20", "resnet44")
+TRIMMED = 0.2
+"""Of the pairs of a process the most extreme on either side are left out: a disturbance hits one step of a pair."""
 SECONDS = 16.0
-"""Of alternating blocks a process, however fast the machine is: it bounds the whole run."""
+"""Of alternating steps a process, however fast the machine is: it bounds the whole run."""
 
 
 def study_of(model: str, steps: int, workers: list[int]) -> Study:
@@ -75,6 +78,12 @@ def variables(trial: Trial, **extra: str) -> dict[str, str]:
     }  # fmt: skip
 
 
+def ratio_of(found: dict[str, Any]) -> float:
+    """One process's ratio: the middle of its pairs, and what writing blocks adds."""
+    middle = trim_mean(np.log(found["ratios"]), TRIMMED)
+    return float(np.exp(middle)) + float(found["write_share"])
+
+
 def instrumentation(model: str, processes: int) -> Claim:
     (trial,) = Workbench(study_of(model, 1, [1]), Path()).trials()
     graph = graph_of(trial.workload.model, trial.workload.options)
@@ -92,8 +101,8 @@ def instrumentation(model: str, processes: int) -> Claim:
         env = variables(trial, PACELINE_JOB=str(folder / "job.json"), PACELINE_RANK="0")
         for number in range(processes):
             began = time.monotonic()
-            printed = pinned([str(HERE / "instrumented_blocks.py"), str(SECONDS), str(BLOCK_STEPS[model])], env, folder)
-            ratios.append(statistics.median(json.loads(printed)))
+            printed = pinned([str(HERE / "instrumented_blocks.py"), str(SECONDS)], env, folder)
+            ratios.append(ratio_of(json.loads(printed)))
             say(f"(a) {model} {number + 1}/{processes}: {ratios[-1]:.4f} in {time.monotonic() - began:.0f} s")
     found = mean_interval(ratios)
     assert found.low is not None
@@ -164,7 +173,7 @@ def main() -> int:
     made.add_argument("--rounds", type=int, default=8, help="rounds of (b) (default: %(default)s)")
     args = made.parse_args()
     ENVIRONMENT.create(say)
-    claims = [instrumentation(model, args.processes) for model in BLOCK_STEPS]
+    claims = [instrumentation(model, args.processes) for model in MODELS]
     written, records = against_hand_written("resnet20", 120, args.rounds)
     pair = recorded_step_s(study_of("resnet20", 120, [2]))
     return publish([*claims, written, host_cpu(records + pair)], as_json=args.json)

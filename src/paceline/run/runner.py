@@ -142,7 +142,7 @@ def _run_processes(
             site.start(
                 process,
                 argv=environment.command(process.argv),
-                env=_variables(environment, process, job_path, bench.cache),
+                env=variables_of(environment, process.env, job_path, bench.cache, process.rank),
                 folder=folder,
             )
             for process in processes
@@ -165,12 +165,15 @@ def _memory_share(trial: Trial, before: Mapping[str, Any]) -> float:
     return float(before["memory_available_bytes"]) * MEMORY_SHARE / trial.workers
 
 
-def _variables(environment: Environment, process: Process, job_path: Path, cache: Path) -> dict[str, str]:
+def variables_of(
+    environment: Environment, framework_env: Mapping[str, str], job_path: Path, cache: Path, rank: int | None = None
+) -> dict[str, str]:
+    """All that a measured process sees of the outside: an allow-list of ours, its interpreter's, its framework's."""
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     ours = {"PACELINE_JOB": str(job_path), "PYTHONPATH": str(worker_folder(cache)), "PYTHONNOUSERSITE": "1"}
-    if process.rank is not None:
-        ours["PACELINE_RANK"] = str(process.rank)
-    return {**passed_on, **environment.variables(), **process.env, **ours}
+    if rank is not None:
+        ours["PACELINE_RANK"] = str(rank)
+    return {**passed_on, **environment.variables(), **framework_env, **ours}
 
 
 def _workers_cpu_s(meter: Meter, events: Sequence[RankEvents]) -> float:
@@ -187,7 +190,8 @@ def _ranks(
             rank=e.rank, host=topology.hosts[by_rank[e.rank].host].name, cores=by_rank[e.rank].cores,
             exit_code=ending.exit_codes.get(e.rank), framework_version=e.ready.get("framework_version"),
             python=e.hello.get("python"), parameters=e.ready.get("parameters"), setup_s=e.ready.get("setup_s"),
-            peak_rss_bytes=e.done.get("peak_rss_bytes"), cpu_s=e.done.get("cpu_s"), facts=e.facts,
+            peak_rss_bytes=e.done.get("peak_rss_bytes"), cpu_s=e.done.get("cpu_s"),
+            facts={**e.facts, "variables": dict(by_rank[e.rank].env)},
             notes=tuple(e.notes),
         )
         for e in events

@@ -1,0 +1,33 @@
+from __future__ import annotations
+
+from paceline.run.host_state import BusyCounter, during, machine, moment
+
+
+def counter(**changes: float) -> BusyCounter:
+    return BusyCounter(**{"wall_s": 0.0, "busy_s": 0.0, "steal_s": 0.0, "host_s": 0.0, "cores": 2, **changes})
+
+
+def test_what_neither_ranks_nor_host_used_was_others() -> None:
+    found = during(counter(), counter(wall_s=10.0, busy_s=15.0, host_s=0.05), workers_cpu_s=10.0)
+
+    assert round(found["busy_other_fraction"], 4) == round((15 - 10 - 0.05) / 20, 4)
+    assert found["host_cpu_fraction"] == 0.005
+
+
+def test_counters_that_disagree_by_rounding_never_give_negative_others() -> None:
+    assert during(counter(), counter(wall_s=10.0, busy_s=9.9), workers_cpu_s=10.0)["busy_other_fraction"] == 0
+
+
+def test_machine_keeps_its_id_and_tells_no_name() -> None:
+    first, second = machine(), machine()
+
+    assert first == second
+    assert len(first["id"]) == 12
+    assert not {"hostname", "host", "node"} & set(first)
+
+
+def test_moment_is_complete() -> None:
+    now = moment()
+
+    assert now["memory_available_bytes"] > 0
+    assert {"load1", "cpu_pressure_some_avg10", "cpu_freq_mhz"} <= set(now)
