@@ -203,5 +203,7 @@ def make_record(**changes: Any) -> Record:
 
 def failed_record(kind: str = "failed", **changes: Any) -> Record:
     """A run that ended before its first step."""
-    outcome = Outcome(kind=OutcomeKind(kind), stage="during setup", reason="it broke", rank=0, log_tail=("Traceback", "boom"))
+    outcome = Outcome(
+        kind=OutcomeKind(kind), stage="during setup", reason="it broke", rank=0, log_tail=("Traceback", "boom")
+    )
     return replace(make_record(**({"outcome": outcome, "samples": None} | changes)), layers=None)

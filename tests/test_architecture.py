@@ -18,12 +18,13 @@ ACTORS = {"datasets", "environments", "frameworks", "sites"}
 EVERYTHING = {"*"}
 MAY_IMPORT: dict[str, set[str]] = {
     **{leaf: set() for leaf in LEAVES},
+    "plugins": {"errors"},
     "workloads": LEAVES,
     "spec": LEAVES | {"workloads"},
     "plan": LEAVES | {"workloads", "spec"},
     "record": LEAVES | {"workloads", "spec", "plan"},
     # Siblings never import each other.
-    **{actor: LEAVES | {"workloads", "spec", "plan"} for actor in ACTORS},
+    **{actor: LEAVES | {"plugins", "workloads", "spec", "plan"} for actor in ACTORS},
     "run": LEAVES | ACTORS | {"workloads", "spec", "plan", "record"},
     "compare": LEAVES | {"workloads", "spec", "plan", "record"},
     "report": LEAVES | {"workloads", "spec", "plan", "record", "compare"},

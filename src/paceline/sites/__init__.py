@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from importlib import import_module
-from importlib.metadata import entry_points
-
-from paceline.errors import SpecError, did_you_mean
+from paceline.plugins import known_plugins, load_plugin
 from paceline.sites.base import Running, Site, SiteState
 
 __all__ = ["SITES", "Running", "Site", "SiteState", "known_sites", "load_site"]
@@ -13,23 +10,15 @@ __all__ = ["SITES", "Running", "Site", "SiteState", "known_sites", "load_site"]
 SITES = {
     "local": "paceline.sites.local:LocalSite",
 }
-"""id → class; loaded on use."""
+"""id → class."""
 
 
 def known_sites() -> dict[str, str]:
-    """Ours and those that installed packages offer; ours win."""
-    return {e.name: e.value for e in entry_points(group="paceline.sites")} | SITES
+    """Ours and those that installed packages offer."""
+    return known_plugins("paceline.sites", SITES)
 
 
 def load_site(name: str, where: str = "cluster.site") -> Site:
-    """A new site object.
-
-    Raises:
-        SpecError: nobody offers that name.
-    """
-    known = known_sites()
-    if name not in known:
-        raise SpecError(f"{where}: unknown site '{name}'", hint=did_you_mean(name, known))
-    module, _, attribute = known[name].partition(":")
-    site: Site = getattr(import_module(module), attribute)()
+    """A new site object; SpecError for a name that nobody offers."""
+    site: Site = load_plugin("site", name, known_sites(), where)()
     return site
