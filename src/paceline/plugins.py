@@ -14,7 +14,7 @@ from paceline.errors import SpecError, did_you_mean
 
 
 def known_plugins(group: str, ours: Mapping[str, str]) -> dict[str, str]:
-    """name → "module:attribute"; ours win over what other packages offer under the entry point group."""
+    """Name → "module:attribute"; ours win over what other packages offer under the entry point group."""
     return {entry.name: entry.value for entry in entry_points(group=group)} | dict(ours)
 
 

@@ -13,8 +13,8 @@ from paceline.plan.trial import Trial
 from paceline.workloads.cost import cost
 from paceline.workloads.graph import Graph
 
-GUESSED_FLOPS_PER_CORE = 2e10
-"""fp32 training on one core of a current server with a tuned library: 1e10 to 5e10 were seen; the middle, so that
+GUESSED_FLOPS_PER_CORE = 4e10
+"""fp32 training on one core of a current server with a tuned library: 1e10 to 5e10 were seen; within them, so that
 an estimate errs by a factor of two or three, not of ten."""
 STEP_OVERHEAD_S = 2e-3
 """A step of the smallest models is bound by calls, not by FLOPs."""
