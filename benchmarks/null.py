@@ -32,8 +32,8 @@ LAWS: dict[str, dict[str, Any]] = {
 FAULTS: dict[str, tuple[str, dict[str, str]]] = {
     "crash": ("failed", {}),
     "exit": ("failed", {}),
-    "hang": ("timed_out", {"time_limit": "15s"}),
-    "hang-hard": ("timed_out", {"time_limit": "15s"}),
+    "hang": ("timed_out", {"time_limit": "40s"}),
+    "hang-hard": ("timed_out", {"time_limit": "40s"}),
     "memory": ("out_of_memory", {"memory_limit": "300MiB"}),
 }
 

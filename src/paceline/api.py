@@ -36,6 +36,9 @@ class Records(Sequence[Record]):
     def __iter__(self) -> Iterator[Record]:
         return iter(self._records)
 
+    def __repr__(self) -> str:
+        return f"<{len(self)} records of {len({record.trial.id for record in self})} trials>"
+
     def to_pandas(self) -> pd.DataFrame:
         """One row a run: what it was, how it ended, its derived numbers."""
         frame: pd.DataFrame = runs_table(self._records).to_pandas()
@@ -47,20 +50,27 @@ class Records(Sequence[Record]):
         return frame
 
 
-def run(study: Study | str | Path, *, store: str | Path | None = None, watcher: Watcher | None = None) -> Records:
-    """Run what is not recorded yet; all records of the study, old and new."""
+def run(
+    study: Study | str | Path,
+    *,
+    store: str | Path | None = None,
+    again: bool = False,
+    retry_failed: bool = False,
+    watcher: Watcher | None = None,
+) -> Records:
+    """Run what is not recorded yet; all records of the study, old and new. Flags as those of `paceline run`."""
     if not isinstance(study, Study):
         study = load_study(study)
     bench = Workbench(study, store_folder(store))
-    bench.run(watcher)
+    bench.run(watcher, again=again, retry_failed=retry_failed)
     return Records(bench.records())
 
 
 def records(study: Study | str | Path | None = None, *, store: str | Path | None = None) -> Records:
     """What is recorded: of one study, or of the whole store."""
     folder = store_folder(store)
-    if study is None:
-        with open_store(folder) as opened:
+    with open_store(folder) as opened:
+        if study is None:
             return Records(last_attempts(opened.records()))
     if not isinstance(study, Study):
         study = load_study(study)

@@ -63,6 +63,11 @@ def format_seconds(seconds: float) -> str:
     return f"{hours} h {minutes:02d} min"
 
 
+def format_count(number: float) -> str:
+    """Four figures without an exponent: 0.1234, 12.34, 1234, 123400."""
+    return f"{number:.4g}" if abs(number) < 1e4 else f"{float(f'{number:.4g}'):.0f}"
+
+
 def format_bytes(count: float) -> str:
     """A size as a person reads it, in binary units: 812 KiB, 1.2 GiB."""
     for unit in ("B", "KiB", "MiB", "GiB"):

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -16,6 +16,7 @@ from typing import Any, Protocol
 from paceline.compare import Comparison, compare
 from paceline.environments import (
     Environment,
+    EnvironmentState,
     ExistingInterpreter,
     HostInterpreter,
     cache_root,
@@ -26,10 +27,9 @@ from paceline.frameworks import Framework, load_framework
 from paceline.plan import Catalog, Plan, PlannedRun, Proposal, Trial, expand, schedule
 from paceline.plan.estimate import make_estimate
 from paceline.record import OutcomeKind, Record, Store
-from paceline.run import Bench, campaign, clear_scratch, machine_lock, run_once
+from paceline.run import Bench, Budget, campaign, clear_scratch, machine_lock, run_once
 from paceline.run.host_state import machine
 from paceline.sites import Site, load_site
-from paceline.sites.local import sweep_folder
 from paceline.spec import Study
 from paceline.stats import MARGIN
 from paceline.workloads import load_workload
@@ -91,9 +91,9 @@ class Workbench:
         source = self.study.source
         names: Sequence[str] = self.study.axes["framework.name"]
         self.frameworks = {name: load_framework(name, f"{source}: framework.name") for name in names}
-        interpreter = self.study.one("framework.interpreter")
         self.environments = {
-            name: environment_of(framework, interpreter) for name, framework in self.frameworks.items()
+            name: environment_of(framework, self.study.interpreters.get(name), f"{source}: framework.interpreter")
+            for name, framework in self.frameworks.items()
         }
         self.site = load_site(self.study.one("cluster.site"), f"{source}: cluster.site")
 
@@ -127,7 +127,13 @@ class Workbench:
         if (store := self.existing_store()) is not None:
             with store:
                 here = machine()["id"]
-                done = {run: outcome.value for run, outcome in store.done(here).items()}
+                limits = {e.trial.id: e.trial.limits for e in expanded}
+                done = {
+                    (r.trial.id, r.repeat): r.outcome.kind.value
+                    for r in last_attempts(store.records(trial_ids=ids, machine=here, with_samples=False))
+                    # What other limits have ended says nothing about these.
+                    if r.ok or r.trial.limits == limits[r.trial.id]
+                }
                 attempts, seen = store.attempts(here), store.recent_elapsed(ids, here)
         estimate = make_estimate(catalog.capabilities, graph_of, seen)
         return schedule(
@@ -146,7 +152,7 @@ class Workbench:
 
     def records(self) -> list[Record]:
         """What is recorded of the study's trials: the last attempt of each repeat."""
-        ids = [e.trial.id for e in expand(self.study, self.catalog())]
+        ids = [e.trial.id for e in expand(self.study, self.catalog(), to_run=False)]
         if (store := self.existing_store()) is None:
             return []
         with store:
@@ -154,7 +160,7 @@ class Workbench:
 
     def comparison(self, *, margin: float = MARGIN, across_machines: bool = False) -> Comparison:
         """All trials of the study compared, those without a record and those that cannot run included."""
-        expanded = expand(self.study, self.catalog())
+        expanded = expand(self.study, self.catalog(), to_run=False)
         return compare(
             self.records(),
             trials=[e.trial for e in expanded],
@@ -166,7 +172,7 @@ class Workbench:
     def build(self, watcher: Watcher) -> None:
         """Build the environments that are not ready. One that fails takes only its own framework with it."""
         for name, environment in self.environments.items():
-            state = environment.state()
+            state = examined(environment)
             if state.state in {"ready", "unavailable"}:
                 continue
             watcher.say(f"environment {environment.name} is {state.state}; building it ({state.reason or 'first use'})")
@@ -185,6 +191,7 @@ class Workbench:
         retry_failed: bool = False,
         again: bool = False,
         propose: Callable[[Sequence[Record]], Proposal | None] | None = None,
+        budget: Budget | None = None,
     ) -> list[Record]:
         """Run what is not recorded yet, then what `propose` asks for. New records, each stored before the next run.
 
@@ -192,22 +199,27 @@ class Workbench:
             again: add the study's repeats to those that are recorded, instead of only filling what is missing.
         """
         watcher = watcher or Silent()
-        self.build(watcher)
         retry = FAILED if retry_failed else frozenset()
-        repeats = self._repeats_again() if again else None
-        watcher.planned(self.plan(retry=retry, repeats=repeats))
+        # Wrong studies are refused before anybody waits for the machine.
+        self.plan(retry=retry)
         with machine_lock(watcher.say), Store.open(self.folder, create=True) as store:
-            bench = self._bench(store)
-            # Another host may have recorded runs of this study while this one waited for the machine.
-            new = self._execute(self.plan(retry=retry, repeats=repeats), store, bench, watcher)
+            # Under the lock: compiling and unpacking would disturb whoever measures.
+            self.build(watcher)
+            repeats = self._repeats_again() if again else None
+            watcher.planned(self.plan(retry=retry, repeats=repeats))
+            bench = self.bench(store)
+            new = self.execute(self.plan(retry=retry, repeats=repeats), store, bench, watcher)
             if propose is not None:
 
                 def go_on(proposal: Proposal) -> list[Record]:
                     watcher.say(proposal.reason)
-                    return self._execute(self.plan(repeats=proposal.repeats), store, bench, watcher)
+                    other = self if proposal.study is self.study else Workbench(proposal.study, self.folder)
+                    other.build(watcher)
+                    plan = other.plan(repeats=proposal.repeats or None)
+                    return other.execute(plan, store, other.bench(store), watcher)
 
-                before = self.records()
-                new += campaign(propose, go_on, records=before)[len(before) :]
+                before = [r for r in self.records() if r.machine["id"] == bench.machine["id"]]
+                new += campaign(propose, go_on, records=before, budget=budget)[len(before) :]
         return new
 
     def _repeats_again(self) -> dict[str, int]:
@@ -218,19 +230,23 @@ class Workbench:
                 recorded[record.trial.id] = max(recorded.get(record.trial.id, 0), record.repeat + 1)
         return {trial.id: recorded.get(trial.id, 0) + self.study.repeats.minimum for trial in self.trials()}
 
-    def _bench(self, store: Store) -> Bench:
-        scratch = self.folder.resolve() / "scratch"
+    def bench(self, store: Store) -> Bench:
+        """All that runs need, with what killed hosts left behind cleared away."""
+        facts = machine()
+        # By machine: a store on a shared disk may serve several at once.
+        scratch = self.folder.resolve() / "scratch" / facts["id"]
         # What a host that was killed left behind: its processes, if any outlived it, then its files.
-        sweep_folder(scratch)
+        self.site.sweep(scratch)
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
         store.sweep()
         return Bench(
             site=self.site, frameworks=self.frameworks, environments=self.environments, graph=graph_of,
-            cache=cache_root(), scratch=scratch, machine=machine(),
+            cache=usable_cache(), scratch=scratch, machine=facts,
         )  # fmt: skip
 
-    def _execute(self, plan: Plan, store: Store, bench: Bench, watcher: Watcher) -> list[Record]:
+    def execute(self, plan: Plan, store: Store, bench: Bench, watcher: Watcher) -> list[Record]:
+        """Run a plan, each record stored before the next run starts."""
         records: list[Record] = []
         measured: dict[str, float] = {}
         for index, planned in enumerate(plan.runs):
@@ -245,10 +261,41 @@ class Workbench:
         return records
 
 
-def environment_of(framework: Framework, interpreter: str | None = None) -> Environment:
+def examined(environment: Environment) -> EnvironmentState:
+    """Its state, with a look at every file where it claims to be ready."""
+    state = environment.state()
+    if state.state != "ready":
+        return state
+    try:
+        environment.verify()
+    except EnvironmentBuildError as error:
+        return replace(state, state="broken", reason=error.message, fix=error.hint)
+    return state
+
+
+def usable_cache() -> Path:
+    """The cache folder, made if it is not there.
+
+    Raises:
+        EnvironmentBuildError: it cannot be made.
+    """
+    root = cache_root()
+    try:
+        root.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise EnvironmentBuildError(
+            f"{root}: the cache cannot be made: {error.strerror}",
+            hint="choose another: export PACELINE_CACHE=/some/folder",
+        ) from None
+    return root
+
+
+def environment_of(
+    framework: Framework, interpreter: str | None = None, where: str = "framework.interpreter"
+) -> Environment:
     """Where a framework lives: the user's interpreter, its pinned environment, or (null) the host's own."""
     if interpreter is not None:
-        return ExistingInterpreter(interpreter, package=framework.package)
+        return ExistingInterpreter(interpreter, package=framework.package, where=where)
     if framework.environment is None:
         return HostInterpreter()
     return load_environment(framework.environment)

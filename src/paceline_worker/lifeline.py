@@ -12,12 +12,17 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def die_with_parent(*_ignored):
-    """Ask the kernel to kill this process when its parent ends. Takes any arguments, to serve as an init hook."""
-    if not sys.platform.startswith("linux"):
-        return
-    parent = os.getppid()
-    ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
-    # The parent may have died between fork and prctl.
-    if os.getppid() != parent:
-        os.kill(os.getpid(), signal.SIGKILL)
+def tied_to_this_process():
+    """A function for children of this process: asks the kernel to kill them when it ends. Takes any arguments, to
+    serve as an init hook."""
+    parent = os.getpid()
+
+    def tie(*_ignored):
+        if not sys.platform.startswith("linux"):
+            return
+        ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        # The parent may have died between fork and prctl.
+        if os.getppid() != parent:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return tie

@@ -13,17 +13,18 @@ class Steps(object):
 
     def __init__(self, phases):
         self.phases = tuple(phases)
-        self.opened = clock.wall()
         self._laps = []
         self._cpu = []
         self._losses = []
         self._origin = None
+        self._origin_unix_s = None
 
     def open(self, at=None, cpu_at=None):
         """Start a block: its first step begins now (or at a time of the caller's own clock)."""
         now = clock.wall() if at is None else at
         if self._origin is None:
             self._origin = now
+            self._origin_unix_s = clock.unix()
         self._laps = [now]
         self._cpu = [clock.cpu() if cpu_at is None else cpu_at]
         self._losses = []
@@ -55,6 +56,7 @@ class Steps(object):
             "wall_s": [end - start for start, end in zip(starts, ends)],
             "cpu_s": [after - before for before, after in zip(cpu, cpu[1:])],
             "phases": {},
+            "origin_unix_s": self._origin_unix_s,
             "loss": [None if loss is None else float(loss) for loss in self._losses],
         }
         for index, phase in enumerate(self.phases):

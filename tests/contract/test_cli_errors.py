@@ -140,7 +140,7 @@ def test_interrupt_keeps_what_was_recorded_and_says_how_to_go_on(tmp_path: Path)
         if line.startswith("[2/2]"):
             break
     process.send_signal(2)
-    _, rest = process.communicate(timeout=60)
+    _, rest = process.communicate(timeout=300)
 
     assert process.returncode == 130
     assert "Traceback" not in "".join(lines) + rest
@@ -164,6 +164,6 @@ def test_second_run_waits_for_the_first_and_says_so(tmp_path: Path) -> None:
         if "another measurement is running" in line:
             break
     os.close(descriptor)
-    process.communicate(timeout=60)
+    process.communicate(timeout=300)
 
     assert process.returncode == 0

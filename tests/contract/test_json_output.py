@@ -234,7 +234,7 @@ def test_report(place: Path, ran: dict[str, Any]) -> None:
 
     assert_valid("report", report)
     assert report["comparison"] == ran["comparison"]
-    assert report["repeat_with"] == "paceline run study.toml"
+    assert report["repeat_with"] == "paceline run study.toml --again"
 
 
 def test_export_of_good_and_failed_runs(place: Path, ran: dict[str, Any]) -> None:

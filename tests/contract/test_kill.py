@@ -15,7 +15,7 @@ from paceline.record import Store
 from street import command_environment, study_of, to_toml
 
 KILLS = 20
-PATIENCE_S = 60
+PATIENCE_S = 300
 REPEATS = 24
 
 
@@ -65,7 +65,7 @@ def test_killed_twenty_times_every_run_is_recorded_once_and_no_process_is_left(t
         encoding="utf-8",
     )
     kills: list[str] = []
-    while len(kills) < KILLS:
+    while sum(kill != "missed" for kill in kills) < KILLS:
         host = start_host(tmp_path, study)
         kills.append(kill_something(host, tmp_path, dice))
         if kills[-1] != "host":
@@ -92,7 +92,7 @@ def test_killed_twenty_times_every_run_is_recorded_once_and_no_process_is_left(t
     assert all(record.ok or "signal 9" in (record.outcome.reason or "") for record in records)
     assert all(record.samples is not None for record in records if record.ok)
     assert_nothing_is_left(tmp_path)
-    assert not list((tmp_path / "store" / "scratch").iterdir())
+    assert not [path for path in (tmp_path / "store" / "scratch").rglob("*") if path.is_file()]
 
 
 def assert_nothing_is_left(folder: Path) -> None:

@@ -69,8 +69,8 @@ class Ranks:
             measure=MeasureChoice(warmup_steps=warmup_steps, steps=steps, layers=False),
             limits=Limits(time_s=PATIENCE_S, memory_bytes=None),
         )  # fmt: skip
-        topology = Topology(hosts=(Host(name="here", address="127.0.0.1", cores=(0,)),), ports=(free_port(),))
-        self.port = topology.ports[0]
+        topology = Topology(hosts=(Host(name="here", address="127.0.0.1", cores=(0,), ports=(free_port(),)),))
+        self.port = topology.hosts[0].ports[0]
         processes = NULL.processes(trial, topology)
         job = make_job(
             trial, run_id="run", repeat=repeat, module=NULL.module, graph=GRAPH, topology=topology,

@@ -112,8 +112,8 @@ def test_each_fault_is_a_record_with_its_outcome_and_the_other_trial_finishes(
     tmp_path: Path, fault: str, kind: OutcomeKind, words: str
 ) -> None:
     limits = {
-        "hang": {"time_limit": "15s"},
-        "hang-hard": {"time_limit": "15s"},
+        "hang": {"time_limit": "40s"},
+        "hang-hard": {"time_limit": "40s"},
         "memory": {"memory_limit": "200MiB"},
     }
     study = study_of(

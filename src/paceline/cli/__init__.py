@@ -39,11 +39,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Parse, run the command, turn errors into two lines and an exit code."""
     # Ending by SIGTERM keeps what was recorded and ends the workers, just like Ctrl-C.
     signal.signal(signal.SIGTERM, _interrupt)
-    args = make_parser().parse_args(argv)
+    show_traceback = False
     try:
+        args = make_parser().parse_args(argv)
+        show_traceback = args.traceback
         return int(args.main(args))
     except PacelineError as error:
-        if args.traceback:
+        if show_traceback:
             raise
         print(f"error: {error.message}", file=sys.stderr)
         if error.hint:
@@ -56,7 +58,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         sys.stderr.close()
         return 0
     except Exception as error:
-        if args.traceback:
+        if show_traceback:
             raise
         print(f"error: a defect in Paceline: {type(error).__name__}: {error}", file=sys.stderr)
         print(

@@ -5,15 +5,13 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from paceline.cli.output import add_common, emit, say, show, width
+from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.compare import Comparison
 from paceline.errors import PacelineError
 from paceline.spec import load_study
+from paceline.stats import MARGIN
 from paceline.units import FRACTION, parse_quantity
 from paceline.workbench import Workbench, store_folder
-
-MARGIN = "2%"
-"""Differences smaller than this are of no use to anybody who chooses a framework."""
 
 
 def add_parser(commands: Any) -> None:
@@ -25,7 +23,9 @@ def add_parser(commands: Any) -> None:
 
 
 def add_comparison_flags(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--margin", default=MARGIN, help="two are called equal within this (default: %(default)s)")
+    parser.add_argument(
+        "--margin", default=f"{MARGIN:.0%}", help="two are called equal within this (default: %(default)s)"
+    )
     parser.add_argument(
         "--across-machines", action="store_true", help="rank records of different machines against each other"
     )
@@ -39,7 +39,7 @@ def main(args: argparse.Namespace) -> int:
         from paceline.report import comparison_table
 
         show(comparison_table(comparison, width()))
-        say(f"next: paceline report {args.study}")
+        say(f"next: {command(args, 'report', args.study)}")
     return 0
 
 
@@ -56,6 +56,6 @@ def make_comparison(args: argparse.Namespace) -> Comparison:
     if not bench.records():
         raise PacelineError(
             f"{args.study}: nothing is recorded yet in {bench.folder}",
-            hint=f"measure it: paceline run {args.study}",
+            hint=f"measure it: {command(args, 'run', args.study)}",
         )
     return bench.comparison(margin=margin, across_machines=args.across_machines)

@@ -11,7 +11,7 @@ from paceline.frameworks import Framework, known_frameworks, load_framework
 from paceline.run.host_state import machine, moment
 from paceline.sites import known_sites, load_site
 from paceline.units import format_bytes
-from paceline.workbench import environment_of
+from paceline.workbench import environment_of, examined
 
 READY = {"ready": "ready", "buildable": "buildable", "stale": "buildable", "broken": "buildable"}
 """State of an environment → state of its framework; whatever can be mended by building is buildable."""
@@ -50,7 +50,7 @@ def examine(name: str, *, strict: bool = False) -> list[dict[str, Any]]:
     try:
         framework = load_framework(name)
         environment = environment_of(framework)
-        state = environment.state()
+        state = examined(environment)
     except PacelineError as error:
         if strict:
             raise
@@ -72,7 +72,7 @@ def examine(name: str, *, strict: bool = False) -> list[dict[str, Any]]:
     rows = [_row(name, ready, version, state.reason or "", fix)]
     rows += [
         _row(
-            f"{name}-{device}", "untested", version,
+            f"{name}-{device}", "untested", None,
             f"the {device} path is written but was never run by us",
             f"try it with cluster.device = '{device}' and framework.interpreter = a Python that has it",
         )

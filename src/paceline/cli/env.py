@@ -9,6 +9,7 @@ from typing import Any
 from paceline.cli.output import add_common, emit, say
 from paceline.environments import Environment, known_environments, load_environment
 from paceline.units import format_bytes
+from paceline.workbench import examined
 
 
 def add_parser(commands: Any) -> None:
@@ -36,7 +37,8 @@ def list_all(args: argparse.Namespace) -> int:
     for row in rows:
         size = format_bytes(row["size_bytes"]) if row["size_bytes"] else "-"
         print(f"{row['name']:<20} {row['state']:<12} {row['version'] or '-':<14} {size:>10}  {row['reason']}")
-    say("next: paceline env build NAME")
+    waiting = [row["name"] for row in rows if row["state"] != "ready"]
+    say(f"next: paceline env build {waiting[0]}" if waiting else "next: paceline doctor")
     return 0
 
 
@@ -45,7 +47,14 @@ def build(args: argparse.Namespace) -> int:
 
 
 def remove(args: argparse.Namespace) -> int:
-    return _each(args, lambda environment: environment.remove())
+    def free(environment: Environment) -> None:
+        size = environment.state().size_bytes
+        environment.remove()
+        say(
+            f"{environment.name}: removed, {format_bytes(size)} freed" if size else f"{environment.name}: nothing there"
+        )
+
+    return _each(args, free)
 
 
 def _each(args: argparse.Namespace, act: Callable[[Environment], None]) -> int:
@@ -64,7 +73,7 @@ def _each(args: argparse.Namespace, act: Callable[[Environment], None]) -> int:
 
 def describe(environment: Environment) -> dict[str, Any]:
     """One environment for a program."""
-    state = environment.state()
+    state = examined(environment)
     return {
         "name": environment.name,
         "state": state.state,

@@ -6,7 +6,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from paceline.cli.output import add_common, emit, say
+from paceline.cli.output import add_common, command, emit, say
 from paceline.errors import PacelineError
 from paceline.record import Record
 from paceline.record.export import to_csv, to_json, write_parquet, write_text
@@ -31,7 +31,7 @@ def main(args: argparse.Namespace) -> int:
         if not args.output:
             raise PacelineError(
                 "parquet is not text",
-                hint="name a file: paceline export --format parquet --output samples.parquet",
+                hint="name a file: add --output samples.parquet",
             )
         write_parquet(records, Path(args.output))
         say(f"written: {args.output} ({len(records)} run(s))")
@@ -71,5 +71,7 @@ def chosen(args: argparse.Namespace) -> list[Record]:
         with open_store(folder) as store:
             records = last_attempts(store.records())
     if not records:
-        raise PacelineError(f"nothing is recorded in {folder}", hint="measure something: paceline run STUDY")
+        raise PacelineError(
+            f"nothing is recorded in {folder}", hint=f"measure something: {command(args, 'run', args.study or 'STUDY')}"
+        )
     return records

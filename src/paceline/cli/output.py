@@ -31,6 +31,12 @@ def add_common(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
         )
 
 
+def command(args: argparse.Namespace, *words: str) -> str:
+    """A command to type next, with the store that this one was told."""
+    store = getattr(args, "store", None)
+    return " ".join(["paceline", *words, *(["--store", store] if store else [])])
+
+
 def show(text: str) -> None:
     """A result for a person, in the letters that the terminal has."""
     from paceline.report import for_encoding

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import argparse
+from collections import Counter
 from typing import Any
 
-from paceline.cli.output import add_common, emit, say
+from paceline.cli.output import add_common, command, emit, say, show
+from paceline.compare.labels import label_rows
 from paceline.plan import Plan
 from paceline.spec import load_study
 from paceline.units import format_seconds
@@ -24,25 +26,34 @@ def main(args: argparse.Namespace) -> int:
     plan = Workbench(study, store_folder(args.store)).plan()
     if args.json:
         emit(plan.to_json())
-    else:
-        print("\n".join(describe(plan)))
-        say(f"next: paceline run {args.study}")
+        return 0
+    show("\n".join(describe(plan)))
+    say(f"next: {command(args, 'run' if plan.runs or not plan.done else 'report', args.study)}")
     return 0
+
+
+def names_of(plan: Plan) -> dict[str, str]:
+    """Trial id → what sets it apart, then its id."""
+    trials = plan.trials
+    labels = label_rows(trials, [None] * len(trials)).each
+    return {trial.id: f"{label}  ({trial.id})" for trial, label in zip(trials, labels, strict=True)}
 
 
 def describe(plan: Plan) -> list[str]:
     """The plan in words."""
+    names = names_of(plan)
     lines = []
-    by_trial: dict[str, int] = {}
-    for run in plan.runs:
-        by_trial[run.trial.id] = by_trial.get(run.trial.id, 0) + 1
-    for trial, count in by_trial.items():
-        lines.append(f"run   {count} × {trial}")
+    counts = Counter(run.trial.id for run in plan.runs)
+    lines += [f"run   {count} × {names[trial]}" for trial, count in counts.items()]
     if plan.done:
         lines.append(f"done  {len(plan.done)} run(s) are recorded already")
-    lines += [f"skip  {skip.trial.id}: {skip.reason}" for skip in plan.skipped]
+    lines += [f"skip  {names[skip.trial.id]}: {skip.reason}" for skip in plan.skipped]
+    slow = {run.trial.id for run in plan.runs if run.estimate_s > run.trial.limits.time_s}
+    lines += [
+        f"note  {names[trial]}: may not end within its time limit; raise time_limit under [measure]" for trial in slow
+    ]
     lines.append(
-        f"{len(plan.runs)} run(s) of {len(by_trial)} trial(s), estimated {format_seconds(plan.estimate_s)}"
+        f"{len(plan.runs)} run(s) of {len(counts)} trial(s), estimated {format_seconds(plan.estimate_s)}"
         if plan.runs
         else "nothing left to run"
     )

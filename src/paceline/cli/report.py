@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.cli.compare import add_comparison_flags, make_comparison
-from paceline.cli.output import WIDTH, add_common, say, show, width
+from paceline.cli.output import WIDTH, add_common, command, say, show, width
 from paceline.record.export import write_text
 from paceline.spec import load_study
 from paceline.workbench import Workbench, store_folder
@@ -31,6 +31,7 @@ def main(args: argparse.Namespace) -> int:
     records = Workbench(study, store_folder(args.store)).records()
     machines = {record.machine["id"]: dict(record.machine) for record in records}
     environments = {record.environment.get("name", "?"): dict(record.environment) for record in records}
+    again = command(args, "run", args.study, "--again")
     if args.json:
         found = {
             "study": study.name,
@@ -39,13 +40,13 @@ def main(args: argparse.Namespace) -> int:
             "comparison": comparison.to_json(),
             "machines": list(machines.values()),
             "environments": list(environments.values()),
-            "repeat_with": f"paceline run {args.study}",
+            "repeat_with": again,
         }
         text = json.dumps(found, indent=1, allow_nan=False) + "\n"
     else:
         text = report(
             study=study.name, question=study.question, comparison=comparison, machines=list(machines.values()),
-            environments=list(environments.values()), command=f"paceline run {args.study}",
+            environments=list(environments.values()), command=again,
             width=WIDTH if args.output else width(),
         )  # fmt: skip
     if args.output:
@@ -53,5 +54,5 @@ def main(args: argparse.Namespace) -> int:
         say(f"written: {args.output}")
     else:
         show(text.rstrip("\n"))
-    say(f"next: paceline export {args.study} --format csv")
+    say(f"next: {command(args, 'export', args.study, '--format csv')}")
     return 0

@@ -6,13 +6,15 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from paceline.cli.output import add_common, emit, say, show, width
-from paceline.compare import more_repeats
+from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.cli.plan import names_of
+from paceline.compare import Comparison, more_repeats
 from paceline.errors import RunIncompleteError
 from paceline.plan import Plan, PlannedRun, Proposal
 from paceline.record import Record, summarize
+from paceline.run.host_state import machine
 from paceline.spec import Study, load_study
-from paceline.units import format_seconds
+from paceline.units import format_count, format_seconds
 from paceline.workbench import Workbench, store_folder
 
 
@@ -31,14 +33,25 @@ class Narrator:
     def say(self, message: str) -> None:
         say(message)
 
+    def __init__(self) -> None:
+        self._names: dict[str, str] = {}
+
     def planned(self, plan: Plan) -> None:
+        self._names = names_of(plan)
         for skip in plan.skipped:
-            say(f"skip {skip.trial.id}: {skip.reason}")
-        already = f", {len(plan.done)} recorded already" if plan.done else ""
-        say(f"{len(plan.runs)} run(s) to do{already}; estimated {format_seconds(plan.estimate_s)}")
+            say(f"skip {self._names[skip.trial.id]}: {skip.reason}")
+        already = f"{len(plan.done)} recorded already" if plan.done else ""
+        if plan.runs:
+            comma = ", " if already else ""
+            say(f"{len(plan.runs)} run(s) to do{comma}{already}; estimated {format_seconds(plan.estimate_s)}")
+        else:
+            say(f"nothing left to run{': ' if already else ''}{already}; measure more with --again")
 
     def before(self, run: PlannedRun, number: int, total: int, remaining_s: float) -> None:
-        say(f"[{number}/{total}] {run.trial.id} repeat {run.repeat + 1}   about {format_seconds(remaining_s)} left")
+        say(
+            f"[{number}/{total}] {self._names.get(run.trial.id, run.trial.id)} repeat {run.repeat + 1}   "
+            f"about {format_seconds(remaining_s)} left"
+        )
 
     def after(self, record: Record) -> None:
         say(f"        {result_line(record)}")
@@ -54,9 +67,11 @@ def result_line(record: Record) -> str:
     if record.ok and summary is not None:
         simulated = " (simulated)" if record.trial.framework.simulated else ""
         return (
-            f"{summary.throughput:.4g} samples/s, step {format_seconds(summary.step_s)}{simulated}, "
+            f"{format_count(summary.throughput)} samples/s, step {format_seconds(summary.step_s)}{simulated}, "
             f"run took {format_seconds(record.elapsed_s)}"
         )
+    if record.ok:
+        return "ended well, but no step was measured"
     return f"{record.outcome.kind.value} {record.outcome.stage}: {record.outcome.reason}"
 
 
@@ -81,15 +96,36 @@ def main(args: argparse.Namespace) -> int:
         from paceline.report import comparison_table
 
         show(comparison_table(comparison, width()))
-    failed = [record for record in records if not record.ok]
-    if failed or bench.broken:
-        names = ", ".join(sorted({record.trial.id for record in failed} | set(bench.broken)))
+    here = machine()["id"]
+    failed = [record for record in records if not record.ok and record.machine["id"] == here]
+    missing = bench.catalog().unavailable
+    empty = {row.label for row in comparison.rows if row.outcome == "no numbers"}
+    if failed or missing or empty or not any(row.throughput for row in comparison.rows):
+        ids = {record.trial.id for record in failed}
+        names = ", ".join(sorted(ids | set(missing) | empty)) or "no trial could run"
         raise RunIncompleteError(
             f"not every run ended well: {names}",
-            hint=f"the reasons stand above; run them again: paceline run {args.study} --retry-failed",
+            hint=f"the reasons stand above; run them again: {command(args, 'run', args.study, '--retry-failed')}",
         )
-    say(f"next: paceline report {args.study}")
+    tell_precision(study, comparison)
+    say(f"next: {command(args, 'report', args.study)}")
     return 0
+
+
+def tell_precision(study: Study, comparison: Comparison) -> None:
+    """Say which trials of an adaptive study stayed wider than it asked for."""
+    if study.repeats.until is None:
+        return
+    for row in comparison.rows:
+        found = row.throughput
+        if found is None or found.low is None or found.high is None:
+            continue
+        half_width = (found.high - found.low) / 2 / found.value
+        if half_width > study.repeats.until:
+            say(
+                f"{row.label}: known to ±{half_width:.1%} after {found.n_runs} runs, "
+                f"not to ±{study.repeats.until:.1%}; raise max under repeats, or quiet the machine"
+            )
 
 
 def adaptive_repeats(study: Study, bench: Workbench) -> Any:

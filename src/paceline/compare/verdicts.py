@@ -139,7 +139,7 @@ def _refusal(a: Runs, b: Runs, *, across_machines: bool, proofs: Collection[Proo
     graph = a.trial.workload.graph
     if one != other and not any(p.graph == graph and {one, other} <= p.frameworks for p in proofs):
         why = f"nothing shows yet that {one} and {other} compute the same"
-        return NO_PROOF, f"{why}; prove it: paceline check fairness STUDY"
+        return NO_PROOF, f"{why}: without a fairness proof they are shown and not ranked"
     return None
 
 

@@ -109,7 +109,7 @@ class Null(Framework):
         data_parallel="allreduce",
         knobs=KNOBS,
         phases=PHASES,
-        ports=1,
+        phases_by="law",
         startup_s=0.5,
         # The exchange needs the graph's size, which a trial does not carry; for an estimate the rest is enough.
         guess_step_s=lambda trial: law_step_s(

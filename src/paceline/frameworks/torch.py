@@ -77,7 +77,6 @@ class Torch(Framework):
         inputs=frozenset({"resident", "pipeline"}),
         phases=("data", "forward", "backward", "communication", "update"),
         layer_times=True,
-        ports=1,
         startup_s=6.0,
         refuses=_refuses,
     )

@@ -6,6 +6,7 @@ missing a field here.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -13,6 +14,8 @@ from typing import Any
 from paceline.errors import SpecError, did_you_mean
 from paceline.plan.trial import Trial
 from paceline.units import parse_quantity
+
+_WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text in quotes"}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +51,9 @@ class Knob:
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
         if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
-            raise ValueError(f"{value!r} should be a {kind.__name__}")
+            raise ValueError(f"{value!r} should be {_WORDS.get(kind, kind.__name__)}")
+        if isinstance(value, float) and not math.isfinite(value):
+            raise ValueError(f"{value!r} should be a finite number")
         if self.minimum is not None and value < self.minimum:
             raise ValueError(f"{value!r} should be at least {self.minimum:g}")
         if self.maximum is not None and value > self.maximum:
@@ -88,8 +93,10 @@ class Capabilities:
     """Phases it reports, in the order of the step."""
     layer_times: bool = False
     """Whether per-layer times can be had."""
-    ports: int = 1
-    """Ports that a run needs for its rendezvous."""
+    phases_by: str = "timers"
+    """Where its phases come from: "timers", "differences" of separate executables, "operators" of a profile, "law"."""
+    ports: Callable[[Trial], int] = field(default=lambda _trial: 1)
+    """Ports that a run of this trial needs on each host."""
     startup_s: float = 5.0
     """Guess of process start to first step, for the estimate before anything was measured."""
     guess_step_s: Callable[[Trial], float] | None = None
@@ -138,3 +145,5 @@ class SiteLimits:
     """Whether it can set bandwidth and latency."""
     devices: Mapping[str, int] = field(default_factory=dict)
     """Accelerators a host, by kind."""
+    knobs: Mapping[str, Knob] = field(default_factory=dict)
+    """Settings of the site itself, under [cluster.NAME]: partition, host list, share of a core …"""

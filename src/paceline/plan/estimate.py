@@ -34,7 +34,7 @@ def make_estimate(
         if trial.framework.simulated:
             return known.startup_s
         step = known.guess_step_s(trial) if known.guess_step_s else _guess_step_s(trial)
-        return min(known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps), trial.limits.time_s)
+        return known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps)
 
     def _guess_step_s(trial: Trial) -> float:
         total = cost(graph(trial.workload.model, trial.workload.options))

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.errors import SpecError, did_you_mean
-from paceline.plan.capabilities import Capabilities, SiteLimits
+from paceline.plan.capabilities import Capabilities, Knob, SiteLimits
 from paceline.plan.trial import ClusterChoice, FrameworkChoice, Limits, MeasureChoice, Trial, WorkloadChoice
 from paceline.spec.study import Study
 from paceline.workloads.graph import Graph
@@ -43,8 +43,13 @@ class Expanded:
     """None: it can run."""
 
 
-def expand(study: Study, catalog: Catalog) -> list[Expanded]:
+def expand(study: Study, catalog: Catalog, *, to_run: bool = True) -> list[Expanded]:
     """Multiply the axes out, in the order in which the study names them.
+
+    Args:
+        study: what was asked.
+        catalog: what is known.
+        to_run: False to read what was recorded, perhaps elsewhere: missing cores are then a refusal like any other.
 
     Raises:
         SpecError: a knob, option, strategy or model that nobody knows, or more cores than there are.
@@ -52,7 +57,7 @@ def expand(study: Study, catalog: Catalog) -> list[Expanded]:
     _refuse_strangers(study, catalog)
     out: dict[str, Expanded] = {}
     for framework, workload, cluster in itertools.product(
-        _frameworks(study, catalog), _workloads(study, catalog), _clusters(study)
+        _frameworks(study, catalog), _workloads(study, catalog), _clusters(study, catalog.site)
     ):
         choice, graph, batch_global = workload
         refusal = catalog.unavailable.get(framework.name)
@@ -68,11 +73,17 @@ def expand(study: Study, catalog: Catalog) -> list[Expanded]:
             measure=_measure(study),
             limits=_limits(study),
         )
-        if not trial.framework.simulated:
-            _refuse_missing_cores(study, trial, catalog.site)
+        if (missing := _missing_cores(trial, catalog.site)) and to_run:
+            raise SpecError(
+                f"{study.source}: cluster: {missing}",
+                hint="lower workers_per_host or threads_per_worker, or write oversubscribe = true to study just that",
+            )
         kinds = frozenset(layer.kind for layer in graph.layers)
         refusal = (
-            refusal or _site_refusal(trial, catalog.site) or catalog.capabilities[framework.name].refusal(trial, kinds)
+            refusal
+            or missing
+            or _site_refusal(trial, catalog.site)
+            or catalog.capabilities[framework.name].refusal(trial, kinds)
         )
         out.setdefault(trial.id, Expanded(trial=trial, refusal=refusal))
     return list(out.values())
@@ -88,29 +99,29 @@ def _frameworks(study: Study, catalog: Catalog) -> Iterator[FrameworkChoice]:
         known = catalog.capabilities[name]
         strategy = known.resolve_strategy(wanted, f"{study.source}: framework.strategy")
         environment, lock = catalog.environments[name]
-        for knobs in _product(_knob_axes(study, name, known)):
+        asked = study.knobs.get(name, {})
+        more = f"what they do: paceline doctor --framework {name}"
+        for knobs in _product(_knob_axes(asked, known.knobs, f"{study.source}: framework.{name}", more)):
             yield FrameworkChoice(
                 name=name, strategy=strategy, strategy_class=known.strategies[strategy].strategy_class,
                 knobs=knobs, environment=environment, lock=lock, simulated=known.simulated(knobs),
             )  # fmt: skip
 
 
-def _knob_axes(study: Study, name: str, known: Capabilities) -> dict[str, tuple[Any, ...]]:
-    asked = study.knobs.get(name, {})
-    axes = {}
+def _knob_axes(
+    asked: Mapping[str, tuple[Any, ...]], known: Mapping[str, Knob], where: str, more: str
+) -> dict[str, tuple[Any, ...]]:
     for knob in asked:
-        if knob not in known.knobs:
-            raise SpecError(
-                f"{study.source}: framework.{name}: unknown knob '{knob}'",
-                hint=f"{did_you_mean(knob, known.knobs)}   what they do: paceline doctor --framework {name}",
-            )
-    for knob, description in known.knobs.items():
+        if knob not in known:
+            raise SpecError(f"{where}: unknown knob '{knob}'", hint=f"{did_you_mean(knob, known)}   {more}")
+    axes = {}
+    for knob, description in known.items():
         values = []
         for value in asked.get(knob, (None,)):
             try:
                 values.append(description.parse(value))
             except ValueError as error:
-                raise SpecError(f"{study.source}: framework.{name}.{knob}: {error}", hint=description.doc) from None
+                raise SpecError(f"{where}.{knob}: {error}", hint=description.doc) from None
         axes[knob] = tuple(dict.fromkeys(values))
     return axes
 
@@ -144,13 +155,18 @@ def _with_batch(choice: WorkloadChoice, batch: int) -> WorkloadChoice:
     )  # fmt: skip
 
 
-def _clusters(study: Study) -> Iterator[ClusterChoice]:
+def _clusters(study: Study, site: SiteLimits) -> Iterator[ClusterChoice]:
     keys = ("hosts", "workers_per_host", "threads_per_worker", "device", "network")
+    name = study.one("cluster.site")
+    options = _knob_axes(
+        study.site_options.get(name, {}), site.knobs, f"{study.source}: cluster.{name}", "see docs/reference/study.md"
+    )
     for values in itertools.product(*(study.axes[f"cluster.{key}"] for key in keys)):
-        yield ClusterChoice(
-            site=study.one("cluster.site"), oversubscribe=study.one("cluster.oversubscribe"),
-            **dict(zip(keys, values, strict=True)),
-        )  # fmt: skip
+        for chosen in _product(options):
+            yield ClusterChoice(
+                site=name, oversubscribe=study.one("cluster.oversubscribe"), options=chosen,
+                **dict(zip(keys, values, strict=True)),
+            )  # fmt: skip
 
 
 def _measure(study: Study) -> MeasureChoice:
@@ -170,6 +186,7 @@ def _refuse_strangers(study: Study, catalog: Catalog) -> None:
     for kind, tables, used in (
         ("framework", study.knobs, study.axes["framework.name"]),
         ("workload", study.model_options, study.axes["workload.model"]),
+        ("cluster", study.site_options, study.axes["cluster.site"]),
     ):
         for name in tables:
             if name not in used:
@@ -178,15 +195,15 @@ def _refuse_strangers(study: Study, catalog: Catalog) -> None:
     assert not missing, f"the caller gathered no capabilities for {missing}"
 
 
-def _refuse_missing_cores(study: Study, trial: Trial, site: SiteLimits) -> None:
+def _missing_cores(trial: Trial, site: SiteLimits) -> str | None:
     cluster = trial.cluster
     wanted = cluster.workers_per_host * cluster.threads_per_worker
-    if wanted > site.cores_per_host and not cluster.oversubscribe:
-        raise SpecError(
-            f"{study.source}: cluster: {cluster.workers_per_host} workers × {cluster.threads_per_worker} threads "
-            f"want {wanted} cores a host, and there are {site.cores_per_host}",
-            hint="lower workers_per_host or threads_per_worker, or write oversubscribe = true to study just that",
-        )
+    if wanted <= site.cores_per_host or cluster.oversubscribe or trial.framework.simulated:
+        return None
+    return (
+        f"{cluster.workers_per_host} workers × {cluster.threads_per_worker} threads "
+        f"want {wanted} cores a host, and there are {site.cores_per_host}"
+    )
 
 
 def _site_refusal(trial: Trial, site: SiteLimits) -> str | None:

@@ -35,6 +35,7 @@ def make_job(
         described.append({
             "rank": worker.rank, "host": host.name, "address": host.address, "interface": host.interface,
             "cores": list(worker.cores), "local_rank": local_rank,
+            "ports": list(host.ports),
         })  # fmt: skip
     return {
         "version": JOB_VERSION,
@@ -57,7 +58,7 @@ def make_job(
         "seed": trial.workload.seed,
         "world_size": trial.workers,
         "processes": described,
-        "rendezvous": {"address": topology.hosts[0].address, "ports": list(topology.ports)},
+        "rendezvous": {"address": topology.hosts[0].address, "ports": list(topology.hosts[0].ports)},
         "threads": trial.cluster.threads_per_worker,
         "device": trial.cluster.device,
         "measure": {

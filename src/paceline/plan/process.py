@@ -18,6 +18,8 @@ class Host:
     """Cores that its processes may be pinned to, in the order in which they are given out."""
     interface: str | None = None
     """Network device that carries the exchange, where a framework must be told."""
+    ports: tuple[int, ...] = ()
+    """Free ports there, as many as the framework asks for on each host; bound late by the processes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -26,8 +28,6 @@ class Topology:
 
     hosts: tuple[Host, ...]
     """At least as many as the trial asked for."""
-    ports: tuple[int, ...]
-    """Free ports on the first host, as many as the framework's capabilities ask for; bound late by the processes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -44,9 +44,11 @@ class Process:
     """Cores it is pinned to; empty: not pinned."""
     rank: int | None = None
     """Rank of a worker; None for other roles."""
+    index: int = 0
+    """Tells processes of another role apart."""
     env: Mapping[str, str] = field(default_factory=dict)
     """The framework's own variables (rendezvous, threads), over those of the environment."""
 
     @property
     def name(self) -> str:
-        return self.role if self.rank is None else f"{self.role}{self.rank}"
+        return f"{self.role}{self.index if self.rank is None else self.rank}"

@@ -71,6 +71,8 @@ class ClusterChoice:
     """Links between hosts; None: as they are."""
     oversubscribe: bool
     """More threads than cores were asked for on purpose."""
+    options: Mapping[str, Any] = field(default_factory=dict)
+    """Every knob of the site with its value, defaults included."""
 
     @property
     def workers(self) -> int:

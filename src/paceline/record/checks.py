@@ -84,7 +84,7 @@ def check(record: Record) -> tuple[Doubt, ...]:
             Doubt(
                 code="simulated",
                 message="times are drawn from a law, not measured",
-                hint='measure for real: time = "real" under [framework.null]',
+                hint="measure for real: take a framework, or a knob of this one, that does not draw its times",
             )
         )
     known = {doubt.code for doubt in record.doubts}

@@ -32,7 +32,7 @@ BUSY_OTHERS_LIMIT = 0.05
 """Of all cores. Daemons of an idle system use well under 1 %; at 5 % of a small machine somebody works."""
 
 PRESSURE_LIMIT = 0.10
-"""Share of ten seconds in which a runnable task had no core; pinned ranks alone cause next to none."""
+"""Share of the run in which a runnable task had no core; pinned ranks alone cause next to none."""
 
 LOAD_LIMIT = 1.0
 """Runnable tasks before the run; used only where CPU time of others is unknown, since it remembers our
@@ -59,6 +59,7 @@ def machine_doubts(record: Record, measured: pa.Table) -> Iterator[Doubt]:
     yield from _host(record)
     yield from _frequency(record)
     yield from _memory(record)
+    yield from _shared_cores(record)
 
 
 def _starved(record: Record, measured: pa.Table) -> Iterator[Doubt]:
@@ -94,9 +95,8 @@ def _neighbours(record: Record) -> Iterator[Doubt]:
         seen.append(f"the hypervisor gave {steal:.1%} of it to other guests")
     # Sharing cores on purpose is pressure of our own making.
     if not record.trial.cluster.oversubscribe:
-        moments = [_number(record.state, when, "cpu_pressure_some_avg10") for when in ("before", "during", "after")]
-        pressure = max((value for value in moments if value is not None), default=0.0)
-        if pressure > PRESSURE_LIMIT:
+        pressure = _number(record.state, "during", "cpu_pressure_some")
+        if pressure is not None and pressure > PRESSURE_LIMIT:
             seen.append(f"tasks waited for a core {pressure:.0%} of the time (CPU pressure)")
     load = _number(record.state, "before", "load1")
     if others is None and load is not None and load > LOAD_LIMIT:
@@ -143,6 +143,18 @@ def _memory(record: Record) -> Iterator[Doubt]:
             code="memory-near",
             message=f"the ranks of one host peaked at {used / 2**30:.1f} GiB of {total / 2**30:.1f} GiB",
             hint="use a smaller batch or fewer workers a host: batch_per_worker, workers_per_host",
+        )
+
+
+def _shared_cores(record: Record) -> Iterator[Doubt]:
+    physical = record.machine.get("cores")
+    cluster = record.trial.cluster
+    wanted = cluster.workers_per_host * cluster.threads_per_worker
+    if physical and wanted > physical and not cluster.oversubscribe:
+        yield Doubt(
+            code="shared-cores",
+            message=f"{wanted} threads ran on {physical} physical cores: hardware threads take turns on one core",
+            hint="compare it with nothing that had cores of its own; use fewer workers or threads",
         )
 
 

@@ -75,6 +75,8 @@ class Rank:
     peak_rss_bytes: float | None = None
     cpu_s: float | None = None
     """CPU time of the whole process."""
+    clock_origin_s: float | None = None
+    """Unix time of this rank's clock at which its `start_s` is zero; what ranks of several hosts are aligned by."""
     facts: Mapping[str, Any] = field(default_factory=dict)
     """What the adapter reports of itself: threads, buckets, BLAS, compile time …"""
     notes: tuple[str, ...] = ()
@@ -107,13 +109,19 @@ class Record:
     environment: Mapping[str, Any]
     """Fingerprint: name, lock, python, packages seen."""
     resources: Mapping[str, Any]
-    """Meter samples: t_s and per rank rss_bytes, cpu_s, read_bytes, written_bytes; network counters."""
+    """Meter samples: t_s and per process rss_bytes, cpu_s, read_bytes, written_bytes; network counters."""
     inputs: Mapping[str, Any]
     """Checksums of the graph, the initial weights and the data."""
     doubts: tuple[Doubt, ...]
     """Warnings found when the numbers checked themselves."""
     paceline: str
     """Version that made it."""
+    kind: str = "measurement"
+    """What sort of facts: "measurement", or another word for records that are not to be compared as runs."""
+    phases_by: str = "timers"
+    """Where the phases come from: "timers", "differences", "operators" or "law"."""
+    hosts: tuple[Mapping[str, Any], ...] = ()
+    """Every host of the run: name, address, cores; and what the site tells of itself under "site" in `state`."""
     schema_version: int = SCHEMA_VERSION
     samples: pa.Table | None = field(default=None, compare=False)
     """Raw samples; None when no step was taken."""
@@ -133,6 +141,7 @@ class Record:
         }
         data["trial"] = self.trial.to_json()
         data["outcome"] = asdict(self.outcome) | {"kind": self.outcome.kind.value}
+        data["hosts"] = [dict(host) for host in self.hosts]
         data["ranks"] = [asdict(rank) for rank in self.ranks]
         data["doubts"] = [asdict(doubt) for doubt in self.doubts]
         return data
@@ -146,7 +155,8 @@ class Record:
         outcome["kind"] = OutcomeKind(outcome["kind"])
         outcome["log_tail"] = tuple(outcome["log_tail"])
         return cls(
-            **{k: v for k, v in plain.items() if k not in {"trial", "ranks", "doubts"}},
+            **{k: v for k, v in plain.items() if k not in {"trial", "ranks", "doubts", "hosts"}},
+            hosts=tuple(plain.get("hosts", ())),
             trial=Trial.from_json(plain["trial"]),
             outcome=Outcome(**outcome),
             ranks=tuple(

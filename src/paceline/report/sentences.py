@@ -54,7 +54,9 @@ def evidence_of(pair: PairVerdict) -> str:
         return f"ratio {numbers.value(quantity)}, no interval, n={pair.n_runs}"
     # The p value is that of "no difference": beside "equal" it would only puzzle.
     silent = pair.p_adjusted is None or pair.verdict == Verdict.EQUAL.words
-    p = "" if silent else f", {numbers.p_value(pair.p_adjusted or 0.0)}"
+    # Holm's correction widens no interval: an interval without 1 beside a large p needs the word.
+    adjusted = " adjusted" if pair.p_adjusted != pair.p else ""
+    p = "" if silent else f", {numbers.p_value(pair.p_adjusted or 0.0)}{adjusted}"
     ratio = "" if pair.verdict == Verdict.DIFFERENT.words else f"ratio {numbers.value(quantity)}, "
     return f"{ratio}{ends}, 95 %{p}, n={pair.n_runs}"
 

@@ -49,12 +49,12 @@ def read_events(path: Path, rank: int) -> RankEvents:
     events = RankEvents(rank)
     if not path.exists():
         return events
-    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+    for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
         try:
-            event = json.loads(line)
-        except json.JSONDecodeError:
-            continue  # cut off by a kill in mid-write; whatever came before it counts
-        _take(events, event)
+            _take(events, json.loads(line))
+        except (ValueError, TypeError, KeyError, AttributeError):
+            # Cut off by a kill in mid-write, or not ours; whatever came before it counts.
+            events.notes.append(f"line {number} of its events could not be read")
     return events
 
 
@@ -66,13 +66,24 @@ def _take(events: RankEvents, event: dict[str, Any]) -> None:
     elif kind in {"crashed", "ended"}:
         events.last_word = event
     elif kind == "steps":
-        events.blocks.append(event)
+        events.blocks.append(_block(event))
     elif kind == "layers":
         events.layers.append(event)
     elif kind == "facts":
         events.facts |= event["facts"]
     elif kind == "note":
         events.notes.append(event["message"])
+
+
+def _block(event: dict[str, Any]) -> dict[str, Any]:
+    """A block of steps, every column as long as the others and made of numbers."""
+    count = len(event["wall_s"])
+    block = {"kind": str(event["kind"]), "first": int(event["first"])}
+    columns = {name: event[name] for name in ("start_s", "wall_s", "cpu_s", "loss")}
+    for values in (*columns.values(), *event["phases"].values()):
+        if len(values) != count or not all(value is None or isinstance(value, int | float) for value in values):
+            raise ValueError("a column that does not fit")
+    return {**block, **columns, "phases": dict(event["phases"]), "origin_unix_s": event.get("origin_unix_s")}
 
 
 def samples_table(ranks: Sequence[RankEvents]) -> pa.Table | None:

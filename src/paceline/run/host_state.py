@@ -55,12 +55,16 @@ class BusyCounter:
 
     wall_s: float
     busy_s: float
-    """All cores, all processes, without idle and I/O wait."""
+    """All cores, all processes, without idle, I/O wait and steal."""
     steal_s: float
     """Time that a hypervisor gave to others."""
     host_s: float
     """Our own process, threads included, children excluded."""
     cores: int
+    pressure_s: float | None
+    """Time in which some task that could run had no core, since boot."""
+    oom_kills: int
+    """Processes that the kernel killed because memory ran out, since boot."""
 
     @classmethod
     def now(cls) -> BusyCounter:
@@ -71,10 +75,12 @@ class BusyCounter:
         own = os.times()
         return cls(
             wall_s=time.monotonic(),
-            busy_s=sum(times) - idle - guests,
+            busy_s=sum(times) - idle - guests - getattr(times, "steal", 0.0),
             steal_s=getattr(times, "steal", 0.0),
             host_s=own.user + own.system,
             cores=psutil.cpu_count() or 1,
+            pressure_s=_found(r"some .*total=(\d+)", "/proc/pressure/cpu", 1e-6),
+            oom_kills=int(_found(r"^oom_kill (\d+)", "/proc/vmstat", 1) or 0),
         )
 
 
@@ -90,6 +96,14 @@ def during(before: BusyCounter, after: BusyCounter, workers_cpu_s: float) -> dic
         "host_cpu_s": host,
         "host_cpu_fraction": host / wall,
         "workers_cpu_s": workers_cpu_s,
+        "cpu_pressure_some": (
+            None
+            if before.pressure_s is None or after.pressure_s is None
+            else (after.pressure_s - before.pressure_s) / wall
+        ),
+        "load1": os.getloadavg()[0],
+        "cpu_freq_mhz": _frequencies(),
+        "oom_kills": after.oom_kills - before.oom_kills,
     }
 
 
@@ -110,8 +124,12 @@ def _is_virtual() -> bool:
 
 
 def _pressure(resource: str) -> float | None:
-    match = re.search(r"some avg10=([\d.]+)", _read(f"/proc/pressure/{resource}") or "")
-    return float(match[1]) / 100 if match else None
+    return _found(r"some avg10=([\d.]+)", f"/proc/pressure/{resource}", 0.01)
+
+
+def _found(pattern: str, path: str, unit: float) -> float | None:
+    match = re.search(pattern, _read(path) or "", re.MULTILINE)
+    return float(match[1]) * unit if match else None
 
 
 def _frequencies() -> list[float] | None:

@@ -30,6 +30,8 @@ class Inputs:
     """JSON index of the data."""
     facts: dict[str, Any]
     """Checksums and sizes."""
+    files: tuple[Path, ...] = ()
+    """All of them, for sites that must bring them to other hosts."""
 
 
 def prepare_inputs(trial: Trial, graph: Graph, cache: Path, *, needs_weights: bool) -> Inputs:
@@ -53,4 +55,9 @@ def prepare_inputs(trial: Trial, graph: Graph, cache: Path, *, needs_weights: bo
         weights={"path": str(weights.path), "index": str(weights.index_path)},
         data_index=str(data.index_path),
         facts=facts,
+        files=tuple(
+            path
+            for path in (weights.path, weights.index_path, data.path, data.labels_path, data.index_path)
+            if path is not None
+        ),
     )

@@ -11,58 +11,71 @@ from paceline.run.supervise import Ending
 
 EXIT_MEMORY = 82
 """paceline_worker.protocol.EXIT_MEMORY; a contract test holds the two together."""
+SIGKILL = 9
+NOTICE_S = 0.5
+"""The end of a rank that died without a word is noticed a moment after its peers lost their connections to it."""
+
+Logs = Mapping[str, tuple[str, ...]]
+"""Name of a process → the last lines that it wrote."""
 
 
-def judge(trial: Trial, ending: Ending, events: Sequence[RankEvents], logs: Mapping[int, tuple[str, ...]]) -> Outcome:
-    """The outcome of a run."""
+def judge(trial: Trial, ending: Ending, events: Sequence[RankEvents], logs: Logs, *, oom_kills: int = 0) -> Outcome:
+    """The outcome of a run. `oom_kills`: processes that the kernel killed meanwhile because memory ran out."""
     if ending.cause == "time":
         slowest = min(events, key=lambda e: e.steps)
         return Outcome(
             kind=OutcomeKind.TIMED_OUT, stage=slowest.stage, rank=slowest.rank, reason=ending.reason,
-            log_tail=logs[slowest.rank],
+            log_tail=logs.get(f"worker{slowest.rank}", ()),
         )  # fmt: skip
     if ending.cause == "memory":
-        assert ending.rank is not None
-        return Outcome(
-            kind=OutcomeKind.OUT_OF_MEMORY, stage=events[ending.rank].stage, rank=ending.rank, reason=ending.reason,
-            log_tail=logs[ending.rank],
-        )  # fmt: skip
+        return _of_process(OutcomeKind.OUT_OF_MEMORY, ending, events, logs)
     if ending.cause == "failed":
-        return _failure(ending, events, logs)
+        return _failure(ending, events, logs, oom_kills)
     wanted = trial.measure.warmup_steps + trial.measure.steps
     for e in events:
         if e.steps != wanted:
             return Outcome(
-                kind=OutcomeKind.FAILED, stage=e.stage, rank=e.rank, log_tail=logs[e.rank],
+                kind=OutcomeKind.FAILED, stage=e.stage, rank=e.rank, log_tail=logs.get(f"worker{e.rank}", ()),
                 reason=f"worker{e.rank} ended well but reported {e.steps} of {wanted} steps",
             )  # fmt: skip
     return Outcome(kind=OutcomeKind.OK)
 
 
-def _failure(ending: Ending, events: Sequence[RankEvents], logs: Mapping[int, tuple[str, ...]]) -> Outcome:
-    """Blame the first to fail. Its peers fail too, over the broken connection, and often exit earlier than it does:
-    a rank killed without a last word comes first, then the earliest last word.
-    """
-    silent = [
+def _of_process(kind: OutcomeKind, ending: Ending, events: Sequence[RankEvents], logs: Logs) -> Outcome:
+    """Of the process that the ending names, rank or not."""
+    name = ending.process or ""
+    mine = next((e for e in events if f"worker{e.rank}" == name), None)
+    return Outcome(
+        kind=kind, stage=mine.stage if mine else "at the start", rank=mine.rank if mine else None,
+        reason=ending.reason, log_tail=logs.get(name, ()),
+    )  # fmt: skip
+
+
+def _failure(ending: Ending, events: Sequence[RankEvents], logs: Logs, oom_kills: int) -> Outcome:
+    """Blame the first to fail. Its peers fail too, over the broken connection, and often exit earlier than it does."""
+
+    def failed_at(e: RankEvents) -> float:
+        spoke: float = e.last_word.get("t", ending.exit_times.get(e.rank, 0.0) - NOTICE_S)
+        return spoke
+
+    suspects = [
         e for e in events
-        if ending.exit_codes.get(e.rank, 0) != 0 and not e.last_word and not e.done
+        if e.last_word.get("event") == "crashed" or (ending.exit_codes.get(e.rank, 0) != 0 and not e.last_word)
     ]  # fmt: skip
-    spoke = sorted((e for e in events if e.last_word.get("event") == "crashed"), key=lambda e: e.last_word["t"])
-    suspects = silent or spoke
     if not suspects:
-        rank = ending.rank
-        return Outcome(
-            kind=OutcomeKind.FAILED, stage="at the start", rank=rank, reason=ending.reason,
-            log_tail=logs.get(rank, ()) if rank is not None else (),
-        )  # fmt: skip
-    guilty = suspects[0]
+        return _of_process(OutcomeKind.FAILED, ending, events, logs)
+    guilty = min(suspects, key=failed_at)
     word, code = guilty.last_word, ending.exit_codes.get(guilty.rank)
+    kind = OutcomeKind.FAILED
     if word:
         reason = f"worker{guilty.rank}: {word.get('error', 'error')}: {word.get('message', '')}"
     elif code is not None and code < 0:
         reason = f"worker{guilty.rank} was killed by signal {-code}"
     else:
         reason = f"worker{guilty.rank} ended with exit code {code} and no last word"
-    kind = OutcomeKind.OUT_OF_MEMORY if code == EXIT_MEMORY else OutcomeKind.FAILED
-    tail = logs[guilty.rank] or tuple(word.get("traceback", ()))
+    if code == EXIT_MEMORY:
+        kind = OutcomeKind.OUT_OF_MEMORY
+    elif code == -SIGKILL and oom_kills:
+        kind, reason = OutcomeKind.OUT_OF_MEMORY, f"worker{guilty.rank} was killed by the kernel: memory ran out"
+    tail = logs.get(f"worker{guilty.rank}", ()) or tuple(word.get("traceback", ()))
     return Outcome(kind=kind, stage=guilty.stage, rank=guilty.rank, reason=reason, log_tail=tail)

@@ -9,10 +9,13 @@ import json
 import os
 import shutil
 import time
+import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import pyarrow as pa
 
 from paceline._version import __version__
 from paceline.environments import Environment
@@ -25,7 +28,7 @@ from paceline.plan.trial import Trial
 from paceline.record import Doubt, Outcome, OutcomeKind, Rank, Record, check
 from paceline.run import host_state
 from paceline.run.events import RankEvents, layers_table, log_tail, read_events, samples_table
-from paceline.run.inputs import Inputs, prepare_inputs
+from paceline.run.inputs import prepare_inputs
 from paceline.run.meter import Meter
 from paceline.run.outcome import judge
 from paceline.run.supervise import Ending, supervise
@@ -38,6 +41,7 @@ PASSED_ON = ("HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "CUDA_
 MEMORY_SHARE = 0.9
 """Part of the free memory that the workers of a run may take together: a hog ends itself, not the machine."""
 PORT_TAKEN = "Address already in use"
+TRACEBACK_LINES = 20
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -69,34 +73,35 @@ def run_once(planned: PlannedRun, study: str, bench: Bench) -> Record:
 
 
 def _attempt(planned: PlannedRun, study: str, bench: Bench) -> Record:
+    """Whatever goes wrong with this run, its adapter or its site is this run's outcome, and the next one starts."""
     trial = planned.trial
-    framework = bench.frameworks[trial.framework.name]
-    environment = bench.environments[trial.framework.name]
     clear_scratch(planned, bench)  # of a first attempt that met a taken port
-    folder = _scratch(planned, bench)
     started, clock = time.time(), time.monotonic()
     facts = _Facts(state={"before": host_state.moment()})
     try:
-        environment.verify()
-        facts.environment = environment.fingerprint()
-        graph = bench.graph(trial.workload.model, trial.workload.options)
-        inputs = prepare_inputs(trial, graph, bench.cache, needs_weights=framework.needs_weights)
-        facts.inputs = inputs.facts
-        folder.mkdir(parents=True)
-        _run_processes(planned, framework, environment, graph, inputs, folder, bench, facts)
+        _carry_out(planned, bench, facts)
     except PacelineError as error:
         reason = f"{error.message}; {error.hint}" if error.hint else error.message
         facts.outcome = Outcome(kind=OutcomeKind.UNAVAILABLE, stage="before the start", reason=reason)
+    except Exception as error:  # noqa: BLE001  a broken adapter must not take the other trials with it
+        told = traceback.format_exc().splitlines()[-TRACEBACK_LINES:]
+        facts.outcome = Outcome(
+            kind=OutcomeKind.FAILED,
+            stage="on the host",
+            reason=f"{type(error).__name__}: {error}",
+            log_tail=tuple(told),
+        )
     assert facts.outcome is not None
     facts.state["after"] = host_state.moment()
     record = Record(
         run_id=planned.run_id, trial=trial, study=study, repeat=planned.repeat, attempt=planned.attempt,
         started=started, elapsed_s=time.monotonic() - clock, outcome=facts.outcome, ranks=facts.ranks,
         machine=bench.machine, state=facts.state, environment=facts.environment, resources=facts.resources,
-        inputs=facts.inputs, doubts=(), paceline=__version__,
-        samples=samples_table(facts.events), layers=layers_table(facts.events),
+        inputs=facts.inputs, doubts=tuple(facts.doubts), paceline=__version__, hosts=facts.hosts,
+        phases_by=bench.frameworks[trial.framework.name].capabilities.phases_by,
+        samples=facts.samples, layers=facts.layers,
     )  # fmt: skip
-    return replace(record, doubts=check(record))
+    return replace(record, doubts=(*record.doubts, *check(record)))
 
 
 def clear_scratch(planned: PlannedRun, bench: Bench) -> None:
@@ -116,49 +121,83 @@ class _Facts:
     environment: Mapping[str, Any] = field(default_factory=dict)
     inputs: Mapping[str, Any] = field(default_factory=dict)
     resources: Mapping[str, Any] = field(default_factory=dict)
-    events: Sequence[RankEvents] = ()
+    hosts: tuple[Mapping[str, Any], ...] = ()
     ranks: tuple[Rank, ...] = ()
+    samples: pa.Table | None = None
+    layers: pa.Table | None = None
+    doubts: list[Doubt] = field(default_factory=list)
     outcome: Outcome | None = None
 
 
-def _run_processes(
-    planned: PlannedRun, framework: Framework, environment: Environment, graph: Graph, inputs: Inputs,
-    folder: Path, bench: Bench, facts: _Facts,
-) -> None:  # fmt: skip
-    trial = planned.trial
-    site = bench.site
+def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
+    """Prepare, start, supervise, stop, bring home, judge."""
+    trial, site = planned.trial, bench.site
+    framework = bench.frameworks[trial.framework.name]
+    environment = bench.environments[trial.framework.name]
+    environment.verify()
+    facts.environment = environment.fingerprint()
+    graph = bench.graph(trial.workload.model, trial.workload.options)
+    inputs = prepare_inputs(trial, graph, bench.cache, needs_weights=framework.needs_weights)
+    facts.inputs = inputs.facts
+    folder = _scratch(planned, bench)
+    folder.mkdir(parents=True)
     try:
-        topology = site.open(trial.cluster, ports=framework.capabilities.ports)
+        topology = site.open(trial.cluster, ports=framework.capabilities.ports(trial))
+        facts.hosts = tuple({"name": h.name, "address": h.address, "cores": list(h.cores)} for h in topology.hosts)
         processes = framework.processes(trial, topology)
+        job_path = folder / "job.json"
         job = make_job(
             trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module, graph=graph.to_json(),
             topology=topology, processes=processes, weights=inputs.weights, data_index=inputs.data_index,
         )  # fmt: skip
-        job_path = folder / "job.json"
         job_path.write_text(json.dumps(job), encoding="utf-8")
-        limit = trial.limits.memory_bytes or _memory_share(trial, facts.state["before"])
-        before = host_state.BusyCounter.now()
+        site.deliver([job_path, worker_folder(bench.cache), *inputs.files])
+        ending, meter, during = _supervised(trial, environment, processes, job_path, bench, facts)
+        site.fetch(folder)
+        events = [read_events(folder / f"events.{rank}.jsonl", rank) for rank in range(trial.workers)]
+        facts.state["during"] = during(_workers_cpu_s(processes, meter, events))
+        facts.state["site"] = site.facts()
+    finally:
+        site.close()
+    facts.resources = meter.report()
+    facts.ranks = _ranks(processes, topology, events, ending)
+    facts.samples, facts.layers = samples_table(events), layers_table(events)
+    logs = {process.name: log_tail(folder / f"{process.name}.log") for process in processes}
+    facts.outcome = judge(trial, ending, events, logs, oom_kills=facts.state["during"]["oom_kills"])
+
+
+def _supervised(
+    trial: Trial, environment: Environment, processes: Sequence[Process], job_path: Path, bench: Bench, facts: _Facts
+) -> tuple[Ending, Meter, Callable[[float], dict[str, Any]]]:
+    """Start all processes, wait for their end, end them for sure. Nothing but waiting and metering in between."""
+    commands = [
+        (
+            process,
+            environment.command(process.argv),
+            variables_of(environment, process.env, job_path, bench.cache, process.rank),
+        )
+        for process in processes
+    ]
+    limit = trial.limits.memory_bytes or _memory_share(trial, facts.state["before"])
+    try:
         running = [
-            site.start(
-                process,
-                argv=environment.command(process.argv),
-                env=variables_of(environment, process.env, job_path, bench.cache, process.rank),
-                folder=folder,
-            )
-            for process in processes
+            bench.site.start(process, argv=argv, env=env, folder=job_path.parent) for process, argv, env in commands
         ]
-        meter = Meter([one for one in running if one.process.rank is not None])
+        before = host_state.BusyCounter.now()
+        meter = Meter(running)
         ending = supervise(running, meter, time_limit_s=trial.limits.time_s, memory_limit_bytes=limit)
         after = host_state.BusyCounter.now()
     finally:
-        site.close()
-    site.fetch(folder)
-    facts.events = [read_events(folder / f"events.{rank}.jsonl", rank) for rank in range(trial.workers)]
-    facts.state["during"] = host_state.during(before, after, _workers_cpu_s(meter, facts.events))
-    facts.resources = meter.report()
-    facts.ranks = _ranks(processes, topology, facts.events, ending)
-    logs = {rank: log_tail(folder / f"worker{rank}.log") for rank in range(trial.workers)}
-    facts.outcome = judge(trial, ending, facts.events, logs)
+        stuck = bench.site.stop()
+    if stuck:
+        facts.doubts.append(
+            Doubt(
+                code="stuck",
+                message=f"would not die: {', '.join(stuck)}",
+                hint="it is stuck in the kernel; a restart of the machine ends it",
+            )
+        )
+    return ending, meter, lambda workers_cpu_s: host_state.during(before, after, workers_cpu_s)
 
 
 def _memory_share(trial: Trial, before: Mapping[str, Any]) -> float:
@@ -176,9 +215,10 @@ def variables_of(
     return {**passed_on, **environment.variables(), **framework_env, **ours}
 
 
-def _workers_cpu_s(meter: Meter, events: Sequence[RankEvents]) -> float:
-    """CPU seconds of all ranks: their own last count where they gave one (a rank that is gone cannot be metered)."""
-    return sum(max(meter.cpu_s.get(e.rank, 0.0), float(e.done.get("cpu_s", 0.0))) for e in events)
+def _workers_cpu_s(processes: Sequence[Process], meter: Meter, events: Sequence[RankEvents]) -> float:
+    """CPU seconds of all processes: a rank's own last count where it gave one (what is gone cannot be metered)."""
+    own = {f"worker{e.rank}": float(e.done.get("cpu_s", 0.0)) for e in events}
+    return sum(max(meter.cpu_s(process.name), own.get(process.name, 0.0)) for process in processes)
 
 
 def _ranks(
@@ -191,6 +231,7 @@ def _ranks(
             exit_code=ending.exit_codes.get(e.rank), framework_version=e.ready.get("framework_version"),
             python=e.hello.get("python"), parameters=e.ready.get("parameters"), setup_s=e.ready.get("setup_s"),
             peak_rss_bytes=e.done.get("peak_rss_bytes"), cpu_s=e.done.get("cpu_s"),
+            clock_origin_s=e.blocks[0]["origin_unix_s"] if e.blocks else None,
             facts={**e.facts, "variables": dict(by_rank[e.rank].env)},
             notes=tuple(e.notes),
         )

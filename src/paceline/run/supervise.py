@@ -24,11 +24,13 @@ class Ending:
 
     cause: str = "finished"
     """"finished", "failed", "time" or "memory"."""
-    rank: int | None = None
-    """The rank behind a "memory" ending, or the first to fail."""
+    process: str | None = None
+    """Name of the process behind a "memory" ending, or of the first to fail."""
     reason: str = ""
     exit_codes: dict[int, int] = field(default_factory=dict)
     """Rank → exit code, for those that ended by themselves."""
+    exit_times: dict[int, float] = field(default_factory=dict)
+    """Rank → Unix time at which its end was noticed."""
 
 
 def supervise(running: Sequence[Running], meter: Meter, *, time_limit_s: float, memory_limit_bytes: float) -> Ending:
@@ -53,7 +55,7 @@ def supervise(running: Sequence[Running], meter: Meter, *, time_limit_s: float, 
                 continue
             next_tick = time.monotonic() + PERIOD_S
             if hog := _over(meter.sample(), memory_limit_bytes):
-                ending.cause, ending.rank, ending.reason = "memory", *hog
+                ending.cause, ending.process, ending.reason = "memory", *hog
                 break
             continue
         _note_exit(ending, one, code)
@@ -68,20 +70,18 @@ def _wait(one: Running, exits: queue.SimpleQueue[tuple[Running, int]]) -> None:
 
 
 def _note_exit(ending: Ending, one: Running, code: int) -> None:
-    rank = one.process.rank
+    name, rank = one.process.name, one.process.rank
     if rank is not None:
         ending.exit_codes[rank] = code
+        ending.exit_times[rank] = time.time()
     # A server or scheduler that leaves on its own accord, with 0, is its framework's way to say goodbye.
     if code != 0 and ending.cause == "finished":
         how = f"was killed by signal {-code}" if code < 0 else f"ended with exit code {code}"
-        ending.cause, ending.rank, ending.reason = "failed", rank, f"{one.process.name} {how}"
+        ending.cause, ending.process, ending.reason = "failed", name, f"{name} {how}"
 
 
-def _over(used: dict[int, float], limit: float) -> tuple[int, str] | None:
-    for rank, rss in used.items():
+def _over(used: dict[str, float], limit: float) -> tuple[str, str] | None:
+    for name, rss in used.items():
         if rss > limit:
-            return (
-                rank,
-                f"worker{rank} holds {rss / 2**20:.0f} MiB, above its limit of {limit / 2**20:.0f} MiB",
-            )
+            return name, f"{name} holds {rss / 2**20:.0f} MiB, above its limit of {limit / 2**20:.0f} MiB"
     return None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from paceline.plugins import known_plugins, load_plugin
-from paceline.sites.base import Running, Site, SiteState
+from paceline.sites.base import Running, Site, SiteState, Usage
 
-__all__ = ["SITES", "Running", "Site", "SiteState", "known_sites", "load_site"]
+__all__ = ["SITES", "Running", "Site", "SiteState", "Usage", "known_sites", "load_site"]
 
 SITES = {
     "local": "paceline.sites.local:LocalSite",

@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 from paceline.plan.capabilities import SiteLimits
 from paceline.plan.process import Process, Topology
@@ -22,20 +23,33 @@ class SiteState:
     fix: str = ""
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """What a process and its children have used so far."""
+
+    rss_bytes: float
+    """Resident now."""
+    cpu_s: float
+    read_bytes: float
+    written_bytes: float
+
+
 class Running(ABC):
     """A started process."""
 
     process: Process
-    pid: int | None
-    """Its process id where it can be metered from here; None when it runs elsewhere."""
 
     @abstractmethod
     def wait(self) -> int:
         """Block until it ends; its exit code, negative for a signal."""
 
+    @abstractmethod
+    def usage(self) -> Usage | None:
+        """What it has used so far, children included; None when it is gone or cannot be asked. Cheap."""
+
 
 class Site(ABC):
-    """Somewhere processes run. `open`, any number of `start`, `fetch`, `close`; then it may be opened again."""
+    """Somewhere processes run: `open`, `deliver`, any number of `start`, `stop`, `fetch`, `close`; then again."""
 
     name: str
 
@@ -49,11 +63,14 @@ class Site(ABC):
 
     @abstractmethod
     def open(self, cluster: ClusterChoice, *, ports: int) -> Topology:
-        """Make the hosts ready that a trial asks for.
+        """Make the hosts ready that a trial asks for, each with so many free ports.
 
         Raises:
             SiteError: they cannot be had.
         """
+
+    def deliver(self, paths: Sequence[Path]) -> None:
+        """Bring files that the processes read to all hosts, to the same paths, where these are not shared with us."""
 
     @abstractmethod
     def start(self, process: Process, *, argv: Sequence[str], env: Mapping[str, str], folder: Path) -> Running:
@@ -63,9 +80,18 @@ class Site(ABC):
         """
 
     @abstractmethod
-    def fetch(self, folder: Path) -> None:
-        """Bring what the processes wrote into `folder`, on sites where it is elsewhere."""
+    def stop(self) -> list[str]:
+        """End everything that was started, for sure; the names of what the kernel would not let go. Idempotent."""
 
-    @abstractmethod
+    def fetch(self, folder: Path) -> None:
+        """Bring what the processes wrote into `folder`, on sites where it is elsewhere. They have ended by now."""
+
+    def facts(self) -> dict[str, Any]:
+        """What the record should know of the site itself while it is open: asked and achieved links, its own cost …"""
+        return {}
+
     def close(self) -> None:
-        """End everything that was started, for sure, and give back what was opened. Idempotent."""
+        """Give back what was opened. Idempotent."""
+
+    def sweep(self, folder: Path) -> None:
+        """Clean up what hosts that were killed left behind for runs under this folder, and nothing else."""

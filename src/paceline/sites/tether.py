@@ -6,6 +6,7 @@ has threads. Sets the parent-death signal (kept across exec), pins to cores, for
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import os
 import resource
@@ -22,6 +23,9 @@ def main(parent: str, cores: str, separator: str, *argv: str) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         if cores:
             os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
+        # Where memory runs out all the same, the kernel should choose a rank, not the host or somebody's editor.
+        with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123
+            file.write("1000")
     if os.getppid() != int(parent):
         sys.exit("the process that asked for this one is gone")
     # A crashing framework with gigabytes of weights must not fill the disk with a core file.

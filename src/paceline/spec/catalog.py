@@ -73,6 +73,13 @@ def _positive(units: dict[str, float]) -> Callable[[Any], float]:
     return parse
 
 
+def _not_negative(value: Any) -> float:
+    quantity = parse_quantity(value, SECONDS)
+    if quantity < 0:
+        raise ValueError(f"{value!r} should not be below zero")
+    return quantity
+
+
 def _network(value: Any) -> Network:
     if isinstance(value, str):
         return Network(preset=value)
@@ -84,7 +91,7 @@ def _network(value: Any) -> Network:
     bandwidth, latency = value.get("bandwidth"), value.get("latency")
     return Network(
         bandwidth_bytes_per_s=None if bandwidth is None else _positive(BYTES_PER_SECOND)(bandwidth),
-        latency_s=None if latency is None else parse_quantity(latency, SECONDS),
+        latency_s=None if latency is None else _not_negative(latency),
     )
 
 
@@ -114,7 +121,8 @@ SECTIONS: dict[str, dict[str, Key]] = {
             doc="Synthetic samples resident in memory, or a real input pipeline (read, crop, flip, normalise).",
         ),
         "loader_workers": Key(
-            parse=_whole(0), default=0, doc="Processes a worker that feed the pipeline; 0: the worker itself."
+            parse=_whole(0), default=0,
+            doc="Processes a worker that feed the pipeline, on its cores; 0: the worker itself.",
         ),
     },
     "framework": {
@@ -125,11 +133,11 @@ SECTIONS: dict[str, dict[str, Key]] = {
         ),
         "interpreter": Key(
             parse=_text, default=None, axis=False,
-            doc="Use this Python, as it is, instead of the framework's pinned environment.",
+            doc="Use this Python, as it is, instead of the pinned environment; of several: under [framework.NAME].",
         ),
     },
     "cluster": {
-        "site": Key(parse=_text, default="local", axis=False, doc="Where processes run."),
+        "site": Key(parse=_text, default="local", axis=False, doc="Where processes run; its settings: [cluster.SITE]."),
         "hosts": Key(parse=_whole(1), default=1, doc="Number of hosts."),
         "workers_per_host": Key(parse=_whole(1), default=1, doc="Workers on each host."),
         "threads_per_worker": Key(parse=_whole(1), default=1, doc="Compute threads, and cores, of each worker."),
@@ -147,7 +155,10 @@ SECTIONS: dict[str, dict[str, Key]] = {
             doc="Runs a trial: repeats = 5, or repeats = { min = 3, max = 12, until = '2%' }.",
         ),
         "seed": Key(parse=_whole(0), default=0, doc="Seed of the initial weights and the data."),
-        "layers": Key(parse=_flag, default=False, axis=False, doc="Record forward and gradient-ready times per layer."),
+        "layers": Key(
+            parse=_flag, default=False, axis=False,
+            doc="Record times of single layers; see them: paceline export --format json --samples.",
+        ),
         "time_limit": Key(
             parse=_positive(SECONDS), default=900.0, axis=False, doc="A run is ended after this long, e.g. '10min'."
         ),

@@ -18,8 +18,8 @@ else:
     import tomli as tomllib
 
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
-_SUBTABLES = {"framework": "a framework's knobs", "workload": "a model's options"}
-"""Sections that may hold further tables, named after a framework or a model."""
+_SUBTABLES = ("framework", "workload", "cluster")
+"""Sections that may hold further tables, named after a framework, a model or a site."""
 
 
 def load_study(path: str | Path) -> Study:
@@ -63,6 +63,8 @@ def read_study(data: Mapping[str, Any], *, source: str = "study") -> Study:
     _check_name(axes["study.name"][0], source)
     _check_batch(axes, source)
     return Study(
+        interpreters=_interpreters(axes, subtables["framework"], source),
+        site_options=subtables["cluster"],
         name=axes["study.name"][0],
         question=axes["study.question"][0],
         source=source,
@@ -75,6 +77,27 @@ def read_study(data: Mapping[str, Any], *, source: str = "study") -> Study:
 
 def _values(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list) else (value,)
+
+
+def _interpreters(
+    axes: dict[str, tuple[Any, ...]], frameworks: dict[str, dict[str, tuple[Any, ...]]], source: str
+) -> dict[str, str]:
+    """Framework → the user's own Python for it, from [framework.NAME] or, where there is only one, from [framework]."""
+    given = axes["framework.interpreter"][0]
+    names = axes["framework.name"]
+    if given is not None and len(names) > 1:
+        raise SpecError(
+            f"{source}: framework.interpreter: one Python cannot serve {len(names)} frameworks",
+            hint=f"write it under each: [framework.{names[0]}] interpreter = ...",
+        )
+    found = {} if given is None else {names[0]: given}
+    for name, table in frameworks.items():
+        own = table.pop("interpreter", (None,))
+        if own != (None,):
+            found[name] = _axis(
+                SECTIONS["framework"]["interpreter"], own[0], f"{source}: framework.{name}.interpreter"
+            )[0]
+    return found
 
 
 def _axis(key: Key, value: Any, where: str) -> tuple[Any, ...]:

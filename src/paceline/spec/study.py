@@ -69,6 +69,10 @@ class Study:
     """framework → knob → values, from [framework.NAME]; checked against its capabilities in `plan`."""
     model_options: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
     """model → option → values, from [workload.MODEL]."""
+    site_options: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    """site → knob → values, from [cluster.SITE]; checked against the site's own in `plan`."""
+    interpreters: Mapping[str, str] = field(default_factory=dict)
+    """framework → the user's own Python, instead of the pinned environment."""
     repeats: Repeats = field(default_factory=lambda: Repeats(minimum=3, maximum=3))
     """How often each trial is repeated."""
 

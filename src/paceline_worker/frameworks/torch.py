@@ -5,6 +5,7 @@ the phases (`torch_phases`).
 """
 
 import hashlib
+import os
 
 import torch
 
@@ -42,6 +43,8 @@ class Training(object):
     def __init__(self, job):
         self.job = job
         knobs = job.knobs
+        # Of this run alone: by default compiled graphs of earlier runs, and of other programs, would be found again.
+        os.environ["TORCHINDUCTOR_CACHE_DIR"] = os.path.join(job.folder, "inductor.{}".format(job.rank))
         torch.set_num_threads(job.threads)
         torch.set_num_interop_threads(knobs["interop_threads"])
         torch.backends.mkldnn.enabled = knobs["onednn"]

@@ -10,7 +10,7 @@ from torch.utils.data import DataLoader, Dataset, Sampler
 
 from paceline_worker.batches import batch_indices, cycle_steps, first_sample
 from paceline_worker.frameworks.samples import Samples
-from paceline_worker.lifeline import die_with_parent
+from paceline_worker.lifeline import tied_to_this_process
 
 CROP_PADDING = 4
 """Zeros around an image before the random crop: He et al. 2016, section 4.2, as everyone trains CIFAR since."""
@@ -58,8 +58,8 @@ class Pipeline(object):
             num_workers=workers,
             collate_fn=Collate(memory_format if samples.kind == "image" else torch.contiguous_format),
             pin_memory=device.type == "cuda",
-            worker_init_fn=die_with_parent,
-            # A forked child's parent is the rank itself, which `die_with_parent` relies on; a fork server's is not.
+            worker_init_fn=tied_to_this_process(),
+            # A forked child's parent is the rank itself, which the tie relies on; a fork server's is not.
             multiprocessing_context="fork" if workers else None,
             # Every rank draws its own crops and flips.
             generator=torch.Generator().manual_seed(job.seed * job.world_size + job.rank),

@@ -25,10 +25,9 @@ def trial(knobs=None, *, layers=False, device="cpu", **cluster):
 def topology(hosts=1, interface=None, address="127.0.0.{}"):
     return Topology(
         hosts=tuple(
-            Host(name=f"h{n}", address=address.format(n + 1), cores=(0, 1, 2, 3), interface=interface)
+            Host(name=f"h{n}", address=address.format(n + 1), cores=(0, 1, 2, 3), interface=interface, ports=(29500,))
             for n in range(hosts)
-        ),
-        ports=(29500,),
+        )
     )
 
 

@@ -96,7 +96,7 @@ def test_unavailable_framework_is_skipped_with_its_reason() -> None:
     ("knobs", "message"),
     [
         ({"compil": True}, "unknown knob 'compil'"),
-        ({"compile": "yes"}, "framework.torch.compile: 'yes' should be a bool"),
+        ({"compile": "yes"}, "framework.torch.compile: 'yes' should be true or false"),
         ({"precision": "fp8"}, "should be one of fp32, bf16"),
         ({"bucket_bytes": "5ms"}, "has the unit 'ms'"),
         ({"bucket_bytes": "0MB"}, "should be at least 1"),

@@ -168,8 +168,7 @@ def test_a_run_that_becomes_slower_or_faster_drifts(trend, word):
     [
         ("during", {"busy_other_fraction": 0.2}),
         ("during", {"steal_fraction": 0.03}),
-        ("after", {"cpu_pressure_some_avg10": 0.3}),
-        ("before", {"cpu_pressure_some_avg10": 0.3}),
+        ("during", {"cpu_pressure_some": 0.3}),
     ],
 )
 def test_a_noisy_neighbour_is_heard(when, facts):
@@ -185,7 +184,12 @@ def test_load_counts_only_where_the_cpu_time_of_others_is_unknown():
 
 def test_cores_shared_on_purpose_are_no_neighbour():
     record = make_record(oversubscribe=True)
-    assert [] == codes(with_state(record, "after", cpu_pressure_some_avg10=0.3))
+    assert [] == codes(with_state(record, "during", cpu_pressure_some=0.3))
+
+
+def test_more_threads_than_physical_cores_are_told():
+    record = make_record(workers=2)
+    assert ["shared-cores"] == codes(replace(record, machine={**record.machine, "cores": 1}))
 
 
 def test_a_host_that_is_not_silent_is_told():

@@ -3,6 +3,8 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
+import pytest
+
 from paceline.run.events import layers_table, log_tail, read_events, samples_table
 
 
@@ -26,6 +28,20 @@ def test_line_cut_off_by_a_kill_is_passed_over_and_the_rest_counts(tmp_path: Pat
     assert events.hello["pid"] == 7
     assert events.steps == 2
     assert events.stage == "after step 1"
+
+
+@pytest.mark.parametrize(
+    "nonsense",
+    ["12", "{}", '{"event": "steps"}', '{"event": "ready", "facts": [1]}', "null", block(2, 1).replace("null", '"x"')],
+)
+def test_line_that_is_no_event_is_noted_and_passed_over(tmp_path: Path, nonsense: str) -> None:
+    path = tmp_path / "e"
+    path.write_text("\n".join([block(0, 2), nonsense]))
+    events = read_events(path, 0)
+
+    assert events.steps == 2
+    assert samples_table([events]).num_rows == 2
+    assert events.notes == ["line 2 of its events could not be read"]
 
 
 def test_rank_without_a_file_said_nothing(tmp_path: Path) -> None:

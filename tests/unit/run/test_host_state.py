@@ -4,7 +4,18 @@ from paceline.run.host_state import BusyCounter, during, machine, moment
 
 
 def counter(**changes: float) -> BusyCounter:
-    return BusyCounter(**{"wall_s": 0.0, "busy_s": 0.0, "steal_s": 0.0, "host_s": 0.0, "cores": 2, **changes})
+    return BusyCounter(
+        **{
+            "wall_s": 0.0,
+            "busy_s": 0.0,
+            "steal_s": 0.0,
+            "host_s": 0.0,
+            "cores": 2,
+            "pressure_s": 0.0,
+            "oom_kills": 0,
+            **changes,
+        }
+    )
 
 
 def test_what_neither_ranks_nor_host_used_was_others() -> None:
@@ -12,6 +23,13 @@ def test_what_neither_ranks_nor_host_used_was_others() -> None:
 
     assert round(found["busy_other_fraction"], 4) == round((15 - 10 - 0.05) / 20, 4)
     assert found["host_cpu_fraction"] == 0.005
+
+
+def test_pressure_is_that_of_the_run_alone() -> None:
+    found = during(counter(pressure_s=100.0), counter(wall_s=10.0, pressure_s=102.5, oom_kills=1), workers_cpu_s=0.0)
+
+    assert found["cpu_pressure_some"] == 0.25
+    assert found["oom_kills"] == 1
 
 
 def test_counters_that_disagree_by_rounding_never_give_negative_others() -> None:
