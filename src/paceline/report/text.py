@@ -109,7 +109,9 @@ def warning_lines(comparison: Comparison, names: Names, width: int) -> str:
     for row in comparison.rows:
         for warning in row.warnings:
             row_name = f"{names.of[row.key]} ({warning.n_runs} of {row.n_runs} runs)"
-            merged.setdefault(warning.code, (warning.message, warning.hint, []))[2].append(row_name)
+            # The message is that of one run; in the others its numbers differ.
+            message = warning.message if warning.n_runs == 1 else f"for example, {warning.message}"
+            merged.setdefault(warning.code, (message, warning.hint, []))[2].append(row_name)
     lines = []
     for code, (message, hint, where) in merged.items():
         also = "" if len(where) == 1 else f"; also {', '.join(where[1:])}"
