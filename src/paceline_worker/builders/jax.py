@@ -5,6 +5,7 @@ and matrices are stored the way that layout's kernels read them, and `as_stored`
 other. `jit` sees straight-line code: the loop over layers is gone once it is traced. Knows no trainer.
 """
 
+import operator
 from functools import reduce
 
 import jax
@@ -181,7 +182,7 @@ KINDS = {
     "flatten": _flatten,
     "linear": _linear,
     "dropout": _dropout,
-    "add": lambda _, *terms: reduce(lax.add, terms),
+    "add": lambda _, *terms: reduce(operator.add, terms),
     "concat": _concat,
     "subsample_pad": _subsample_pad,
     "embedding": lambda call, ids: call.tensors["weight"].astype(call.dtype)[ids],

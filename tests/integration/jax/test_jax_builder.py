@@ -64,7 +64,13 @@ def test_host_lists_the_kinds_that_the_builder_knows(models):
 def test_full_size_model_has_the_graphs_parameters_and_shapes(models, name):
     found, full = models
 
-    assert found["full"][name] == {"parameters": full[name].num_parameters, "wrong_shapes": []}
+    assert found["full"][name]["parameters"] == full[name].num_parameters
+    assert found["full"][name]["wrong_shapes"] == []
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_gradients_of_a_model_in_bf16_are_float32(models, name):
+    assert models[0]["full"][name]["gradients_of_bf16"] == ["float32"]
 
 
 @pytest.mark.parametrize("name", MODELS)

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import socket
 import subprocess
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -134,6 +136,22 @@ def test_a_taken_port_is_named(rig, tmp_path):
 
     assert first.returncode == 81, output
     assert "Address already in use" in only(read_events(tmp_path, 0), "crashed")["message"]
+
+
+def test_a_rank_ends_when_asked_and_its_peer_says_why_it_fails(rig, tmp_path):
+    job = rig.job(load_workload("mlp", {"hidden": [16]}), world=2, steps=10_000_000)
+    first, second = rig.start(job, tmp_path)
+    until = time.monotonic() + WAIT_S
+    while "steps" not in {event["event"] for event in read_events(tmp_path, 0)}:
+        assert time.monotonic() < until
+        assert first.poll() is None
+        time.sleep(0.1)
+    os.kill(first.pid, signal.SIGTERM)
+    codes = [(process.communicate(timeout=WAIT_S), process.returncode)[1] for process in (first, second)]
+
+    assert codes == [83, 81]
+    assert read_events(tmp_path, 0)[-1]["event"] == "ended"
+    assert "Gloo" in read_events(tmp_path, 1)[-1]["message"]
 
 
 FIRST_LOSS = {

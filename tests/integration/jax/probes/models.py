@@ -47,7 +47,9 @@ def batch_of(graph, draw):
 
 def look_at_shapes(graph, draw):
     parameters, statistics = shapes(graph)
-    inputs, _ = batch_of(graph, draw)
+    inputs, targets = batch_of(graph, draw)
+    narrow = jax.grad(build_objective(graph, LAYOUT, "bf16"), has_aux=True)
+    gradients, _ = jax.eval_shape(narrow, parameters, statistics, inputs, targets)
     values, kept = jax.eval_shape(build_layers(graph, LAYOUT), parameters, statistics, inputs)
     wrong = [name for name, value in kept.items() if value.shape != statistics[name].shape]
     for layer in graph["layers"]:
@@ -56,7 +58,11 @@ def look_at_shapes(graph, draw):
             shape = [shape[2], shape[0], shape[1]]
         if shape != layer["shape"]:
             wrong.append(layer["name"])
-    return {"parameters": sum(math.prod(p.shape) for p in parameters.values()), "wrong_shapes": wrong}
+    return {
+        "parameters": sum(math.prod(p.shape) for p in parameters.values()),
+        "wrong_shapes": wrong,
+        "gradients_of_bf16": sorted({str(gradient.dtype) for gradient in gradients.values()}),
+    }
 
 
 def look_at(files, draw):
