@@ -10,6 +10,7 @@ __all__ = ["FRAMEWORKS", "Framework", "known_frameworks", "load_framework"]
 FRAMEWORKS = {
     "null": "paceline.frameworks.null:NULL",
     "torch": "paceline.frameworks.torch:TORCH",
+    "jax": "paceline.frameworks.jax:JAX",
 }
 """id → where its host half lives."""
 

@@ -1,0 +1,77 @@
+"""JAX, seen from the host: what it can do, and the processes of a run. Does not import JAX."""
+
+from __future__ import annotations
+
+from paceline.frameworks.base import Framework, one_worker_a_slot
+from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.process import Process, Topology
+from paceline.plan.trial import Trial
+
+LAYER_KINDS = frozenset(
+    {
+        "input", "conv2d", "batch_norm", "relu", "gelu", "tanh", "max_pool2d", "avg_pool2d", "global_avg_pool",
+        "flatten", "linear", "dropout", "add", "concat", "subsample_pad", "embedding", "position_embedding",
+        "layer_norm", "attention", "lstm", "last_step", "mean_over_time",
+    }
+)  # fmt: skip
+"""Keys of paceline_worker.builders.jax.KINDS, and the input; a test holds the two together."""
+
+KNOBS = {
+    # Median step, one thread, busy machine, both layouts in turn in one process: ResNet-20 (batch 32) 259 ms
+    # channels-last and 301 ms channels-first, (batch 8) 57 and 59, AlexNet (8) 931 and 990.
+    "channels_last": Knob(default=True, doc="Images N, H, W, C in memory; off: N, C, H, W. No effect on other inputs."),
+    "precision": Knob(
+        default="fp32", choices=("fp32", "bf16"), doc="bf16: compute in bfloat16; weights, norms and loss stay fp32."
+    ),
+    "flatten": Knob(
+        default=True,
+        doc="Average all gradients as one vector; off: `pmean` of the tree, as many do, which gloo carries slower.",
+    ),
+    "compilation_cache": Knob(
+        default=False,
+        doc="Keep compiled programs on disk from run to run; JAX's default is off. Of several ranks JAX lets only the "
+        "first write, and the others compile in every run. The fact compilation_cache says what was found.",
+    ),
+    "derive_phases": Knob(
+        default=True,
+        doc="After the measured steps, time programs of parts of the step and give the differences as the fact "
+        "phases_derived. Costs the compilation of two or three more programs.",
+    ),
+}
+
+
+class Jax(Framework):
+    name = "jax"
+    title = "JAX"
+    module = "paceline_worker.frameworks.jax"
+    environment = "jax-cpu"
+    package = "jax"
+    capabilities = Capabilities(
+        strategies={
+            "single": Strategy(max_workers=1, doc="One process, plain jit, no exchange."),
+            # Not `pmap`, which JAX keeps for old programs, and not jit over a sharded batch, which would make batch
+            # norms see all ranks' samples: the workload leaves each rank its own.
+            "shard_map": Strategy(
+                doc="One process a worker, gradients averaged explicitly over gloo; a lone worker is plain jit."
+            ),
+        },
+        data_parallel="shard_map",
+        knobs=KNOBS,
+        layer_kinds=LAYER_KINDS,
+        # JAX has no input pipeline of its own: its users bring that of another framework.
+        inputs=frozenset({"resident"}),
+        phases=("data", "step"),
+        ports=1,
+        startup_s=20.0,
+    )
+
+    def processes(self, trial: Trial, topology: Topology) -> list[Process]:
+        """One worker a slot.
+
+        NPROC is the size of XLA's thread pool, read when its client is made; there is no other way to say it.
+        """
+        env = {"JAX_PLATFORMS": trial.cluster.device, "NPROC": str(trial.cluster.threads_per_worker)}
+        return one_worker_a_slot(trial, topology, env)
+
+
+JAX = Jax()

@@ -1,0 +1,136 @@
+"""The programs of a JAX rank: the whole training step, and the parts of it that are timed apart.
+
+Everything that a step changes is one tree, the carry: parameters, velocities, statistics of batch norms, and the key of
+what is random (None where nothing is). The step's carry is donated, so that it is updated in place.
+"""
+
+import hashlib
+import os
+
+import jax
+import jax.numpy as jnp
+
+from paceline_worker import clock
+from paceline_worker.builders.jax import build_objective, build_update, load_tensors
+from paceline_worker.frameworks.jax_group import OWN, SAME
+
+CARRY = {"parameters": SAME, "velocities": SAME, "statistics": OWN, "key": OWN}
+"""Which parts of the carry are the same on all ranks, and which every rank's own."""
+
+
+def first_carry(job, layout, group):
+    """The carry before the first step."""
+    parameters, statistics = load_tensors(job.graph, job.weights, layout)
+    random = any(layer["kind"] == "dropout" and layer["attributes"]["rate"] for layer in job.graph["layers"])
+    carry = {
+        "parameters": parameters,
+        "velocities": jax.tree.map(jnp.zeros_like, parameters),
+        "statistics": statistics,
+        # Every rank drops other units.
+        "key": jax.random.PRNGKey(job.seed * job.world_size + job.rank) if random else None,
+    }
+    return {name: group.put(part, CARRY[name]) for name, part in carry.items()}
+
+
+class Programs(object):
+    """Makes programs of (carry, inputs, targets); what is returned must be compiled."""
+
+    def __init__(self, job, layout, group):
+        self._objective = build_objective(job.graph, layout, job.knobs["precision"])
+        self._update = build_update(job.graph)
+        self._group = group
+
+    def forward(self):
+        """→ (loss, statistics)."""
+
+        def program(carry, inputs, targets):
+            _, own = _next_key(carry["key"])
+            loss, kept = self._objective(carry["parameters"], carry["statistics"], inputs, targets, own)
+            return loss[None], kept
+
+        return jax.jit(self._spread(program, (OWN, OWN)))
+
+    def gradients(self):
+        """→ (loss, statistics, this rank's own gradients)."""
+
+        def program(carry, inputs, targets):
+            _, loss, kept, gradients = self._backward(carry, inputs, targets)
+            return loss[None], kept, gradients
+
+        # Not the same on all ranks, whatever it says: so they keep their shapes, and nobody reads them.
+        return jax.jit(self._spread(program, (OWN, OWN, SAME)))
+
+    def step(self, exchange=True):
+        """→ (carry, loss): all of it, or without averaging over the ranks."""
+
+        def program(carry, inputs, targets):
+            key, loss, kept, gradients = self._backward(carry, inputs, targets)
+            if exchange:
+                gradients = self._group.average(gradients)
+            parameters, velocities = self._update(carry["parameters"], carry["velocities"], gradients)
+            carry = {"parameters": parameters, "velocities": velocities, "statistics": kept, "key": key}
+            return carry, loss[None]
+
+        return jax.jit(self._spread(program, (CARRY, OWN)), donate_argnums=0)
+
+    def _backward(self, carry, inputs, targets):
+        key, own = _next_key(carry["key"])
+        (loss, kept), gradients = jax.value_and_grad(self._objective, has_aux=True)(
+            carry["parameters"], carry["statistics"], inputs, targets, own
+        )
+        return key, loss, kept, gradients
+
+    def _spread(self, program, out_specs):
+        return self._group.spread(program, (CARRY, OWN, OWN), out_specs)
+
+
+def _next_key(key):
+    return (None, None) if key is None else jax.random.split(key)
+
+
+def compiled(program, *arguments):
+    """(executable, {"trace_s", "compile_s"})."""
+    begun = clock.wall()
+    lowered = program.lower(*arguments)
+    traced = clock.wall()
+    executable = lowered.compile()
+    return executable, {"trace_s": traced - begun, "compile_s": clock.wall() - traced}
+
+
+class CompilationCache(object):
+    """JAX's folder of compiled programs, if it is wanted, and whether programs were found there."""
+
+    def __init__(self, job):
+        self.folder = None
+        self._found = self._missed = 0
+        if job.knobs["compilation_cache"]:
+            # In the host's cache, where the weights are; programs of another kind of processor are not for this one.
+            kept = os.path.dirname(os.path.dirname(os.path.abspath(job.weights["path"])))
+            self.folder = os.path.join(kept, "jax", "{}-{}".format(jax.__version__, _processor()))
+            jax.config.update("jax_compilation_cache_dir", self.folder)
+            jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
+            jax.monitoring.register_event_listener(self._hear)
+
+    def state(self):
+        """off | cold (all was compiled here) | warm (all was found) | partly warm, up to now."""
+        if self.folder is None:
+            return "off"
+        if not self._found:
+            return "cold"
+        return "partly warm" if self._missed else "warm"
+
+    def _hear(self, event, **_details):
+        if event == "/jax/compilation_cache/cache_hits":
+            self._found += 1
+        elif event == "/jax/compilation_cache/cache_misses":
+            self._missed += 1
+
+
+def _processor():
+    """Tells processors apart by the instructions they have; "any" where the system does not list them."""
+    try:
+        with open("/proc/cpuinfo", encoding="utf-8") as file:
+            flags = [line for line in file if line.startswith(("flags", "Features"))]
+    except IOError:
+        return "any"
+    return hashlib.sha256(flags[0].encode()).hexdigest()[:8] if flags else "any"

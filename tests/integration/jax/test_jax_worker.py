@@ -1,0 +1,216 @@
+"""A rank of JAX as it runs: exchange, phases, precision, cache, how it ends, and whether it trains what PyTorch trains."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+
+import numpy as np
+import pytest
+
+from jax_rig import PROBES
+from layer_meaning import SMALL
+from paceline.workloads import load_workload
+from torch_rig import only, read_events
+
+WAIT_S = 120
+"""For what takes seconds on a machine that is not busy."""
+VARIANTS = {"flat": {}, "tree": {"flatten": False}}
+
+
+@pytest.fixture(scope="module")
+def exchange(rig, tmp_path_factory):
+    """An MLP trained by two ranks under several knobs, and by one process on the batches of both."""
+    graph = load_workload("mlp", {"hidden": [64, 32]})
+    folder = tmp_path_factory.mktemp("exchange")
+    two = rig.job(graph, world=2, batch=8, steps=4) | {"variants": VARIANTS}
+    one = rig.job(graph, world=1, batch=16, steps=4) | {"variants": {"flat": {}}}
+    rig.run(two, folder / "two", (str(PROBES / "exchange.py"),))
+    rig.run(one, folder / "one", (str(PROBES / "exchange.py"),))
+    return folder
+
+
+def test_two_ranks_train_what_one_process_trains_on_both_batches(exchange):
+    alone = np.load(exchange / "one" / "flat.0.npz")
+    for variant in VARIANTS:
+        shared = np.load(exchange / "two" / f"{variant}.0.npz")
+        for name in alone.files:
+            np.testing.assert_allclose(shared[name], alone[name], rtol=1e-4, atol=1e-6)
+
+
+def test_ranks_end_with_the_same_weights(exchange):
+    first, second = (json.loads((exchange / "two" / f"digests.{rank}.json").read_text()) for rank in (0, 1))
+
+    assert first == second
+    assert set(first) == set(VARIANTS)
+
+
+def facts_of(events):
+    return {name: value for event in events for name, value in event.get("facts", {}).items()}
+
+
+def losses_of(events):
+    return [loss for event in events if event["event"] == "steps" for loss in event["loss"]]
+
+
+@pytest.mark.parametrize("model, options", [("resnet20", {"image_size": 8}), ("transformer", SMALL["transformer"])])
+def test_two_ranks_of_the_worker_keep_weights_equal_and_the_rest_their_own(rig, tmp_path, model, options):
+    """Batch norms and dropout are each rank's own; weights are not."""
+    first, second = rig.run(rig.job(load_workload(model, options), world=2, batch=4), tmp_path)
+
+    assert facts_of(first)["wrapped"] == "shard_map"
+    assert facts_of(first)["weights_sha256"] == facts_of(second)["weights_sha256"]
+    assert np.isfinite([losses_of(first), losses_of(second)]).all()
+    assert losses_of(first) != losses_of(second)
+    assert set(facts_of(first)["phases_derived"]["seconds"]) == {"forward", "backward", "update", "communication"}
+
+
+@pytest.fixture(scope="module")
+def worked(rig, tmp_path_factory):
+    """LeNet-5 twice through the worker's own door, with a compilation cache."""
+    graph = load_workload("lenet5")
+    job = rig.job(graph, batch=4, compilation_cache=True)
+    folder = tmp_path_factory.mktemp("worked")
+    return graph, *(rig.run(job, folder / name)[0] for name in ("cold", "warm"))
+
+
+def test_ready_tells_what_is_in_force(worked):
+    graph, events, _ = worked
+    ready = only(events, "ready")
+
+    assert ready["parameters"] == graph.num_parameters
+    assert ready["facts"]["threads"] == 1
+    assert ready["facts"]["layout"] == "nhwc"
+    assert ready["facts"]["wrapped"] == "none"
+    assert ready["facts"]["compile_s"] > 0
+    assert events[-1]["event"] == "done"
+
+
+def test_second_run_finds_its_programs_in_the_cache_and_trains_the_same(worked):
+    _, cold, warm = worked
+
+    assert only(cold, "ready")["facts"]["compilation_cache"] == "cold"
+    assert only(warm, "ready")["facts"]["compilation_cache"] == "warm"
+    assert facts_of(cold)["weights_sha256"] == facts_of(warm)["weights_sha256"]
+
+
+def test_phases_fill_the_step_and_the_rest_is_called_derived(worked):
+    blocks = [event for event in worked[1] if event["event"] == "steps"]
+
+    assert [(block["kind"], block["first"], len(block["wall_s"])) for block in blocks] == [
+        ("first", 0, 1), ("warmup", 1, 1), ("measured", 2, 3),
+    ]  # fmt: skip
+    for block in blocks:
+        assert list(block["phases"]) == ["data", "step"]
+        np.testing.assert_allclose(np.sum(list(block["phases"].values()), axis=0), block["wall_s"], rtol=1e-9)
+    derived = facts_of(worked[1])["phases_derived"]
+    assert derived["how"].startswith("derived")
+    assert set(derived["seconds"]) == {"forward", "backward", "update"}
+    assert {len(times) for times in derived["programs_s"].values()} == {3}
+    total = sum(derived["seconds"].values())
+    assert total == pytest.approx(np.median(derived["programs_s"]["step"]))
+
+
+def test_bf16_trains(rig, tmp_path):
+    job = rig.job(load_workload("lenet5"), precision="bf16", batch=4, derive_phases=False)
+    (events,) = rig.run(job, tmp_path)
+
+    assert len(losses_of(events)) == 5
+    assert np.isfinite(losses_of(events)).all()
+    assert "phases_derived" not in facts_of(events)
+
+
+def test_a_taken_port_is_named(rig, tmp_path):
+    job = rig.job(load_workload("mlp", {"hidden": [16]}), world=2)
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        job["rendezvous"]["ports"] = [taken.getsockname()[1]]
+        (first,) = rig.start(job, tmp_path, ranks=1)
+        output, _ = first.communicate(timeout=WAIT_S)
+
+    assert first.returncode == 81, output
+    assert "Address already in use" in only(read_events(tmp_path, 0), "crashed")["message"]
+
+
+def test_a_rank_ends_when_asked_and_its_peer_says_why_it_fails(rig, tmp_path):
+    job = rig.job(load_workload("mlp", {"hidden": [16]}), world=2, steps=10_000_000)
+    first, second = rig.start(job, tmp_path)
+    until = time.monotonic() + WAIT_S
+    while "steps" not in {event["event"] for event in read_events(tmp_path, 0)}:
+        assert time.monotonic() < until
+        assert first.poll() is None
+        time.sleep(0.1)
+    os.kill(first.pid, signal.SIGTERM)
+    codes = [(process.communicate(timeout=WAIT_S), process.returncode)[1] for process in (first, second)]
+
+    assert codes == [83, 81]
+    assert read_events(tmp_path, 0)[-1]["event"] == "ended"
+    assert "Gloo" in read_events(tmp_path, 1)[-1]["message"]
+
+
+FIRST_LOSS = {
+    "lenet5": {},
+    "resnet20": {},
+    # Maximum over padded windows, and branches joined.
+    "googlenet": SMALL["googlenet"] | {"dropout": 0.0},
+    "lstm": SMALL["lstm"],
+    "transformer": SMALL["transformer"] | {"dropout": 0.0},
+}
+
+
+@pytest.mark.parametrize("model", FIRST_LOSS)
+def test_first_loss_is_pytorchs(rig, torch_rig, tmp_path, model):
+    graph = load_workload(model, FIRST_LOSS[model])
+    losses = []
+    for one, options in ((rig, {"derive_phases": False}), (torch_rig, {})):
+        job = one.job(graph, batch=8, warmup_steps=1, steps=3, **options)
+        (events,) = one.run(job, tmp_path / type(one).__name__)
+        losses.append(losses_of(events))
+
+    np.testing.assert_allclose(losses[0][0], losses[1][0], rtol=1e-5)
+    # Momentum, decay and norms show from the second step on; rounding grows from step to step.
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-3)
+
+
+STUDY = """
+[study]
+name = "two"
+question = "Which of two frameworks trains an MLP faster?"
+[workload]
+model = "mlp"
+batch_per_worker = 8
+[framework]
+name = ["torch", "jax"]
+[framework.jax]
+derive_phases = false
+[measure]
+warmup_steps = 1
+steps = 3
+repeats = 2
+"""
+
+
+@pytest.mark.processes
+def test_study_with_two_frameworks_runs_and_ranks_nothing_without_proof(rig, torch_rig, tmp_path):
+    (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
+    environ = os.environ | {"PACELINE_STORE": str(tmp_path / "store"), "PACELINE_LOCK": str(tmp_path / "lock")}
+
+    def paceline(*words):
+        return subprocess.run(
+            [sys.executable, "-m", "paceline", *words], env=environ, cwd=tmp_path, check=False,
+            capture_output=True, text=True, timeout=WAIT_S,
+        )  # fmt: skip
+
+    done = paceline("run", "study.toml")
+    assert done.returncode == 0, done.stdout + done.stderr
+    compared = json.loads(paceline("compare", "study.toml", "--json").stdout)
+
+    assert len(compared["rows"]) == 2
+    assert all(row["n_runs"] == 2 for row in compared["rows"])
+    assert [verdict["verdict"] for verdict in compared["verdicts"]] == ["no proof"]
