@@ -4,11 +4,12 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup demo test check fmt benchmarks clean
+.PHONY: help setup demo test test-frameworks check fmt benchmarks clean
 
 help:
 	@echo "make demo        measure ResNet-20 on PyTorch with 1 and 2 workers (sets everything up)"
 	@echo "make test        check, then all tests (sets everything up)"
+	@echo "make test-frameworks  tests of JAX in an environment of its own (builds it)"
 	@echo "make check       ruff and strict mypy"
 	@echo "make benchmarks  the claims about cost and truth (about 20 minutes; needs a quiet machine)"
 
@@ -28,6 +29,11 @@ demo: $(STAMP)
 test: check
 	-$(BIN)/paceline env build torch-cpu
 	$(BIN)/python -m pytest -n auto
+
+# Frameworks that are too heavy for every test run: builds their environments, then runs their own tests.
+test-frameworks: $(STAMP)
+	$(BIN)/paceline env build jax-cpu
+	$(BIN)/python -m pytest -n auto -m jax
 
 check: $(STAMP)
 	$(BIN)/ruff check .

@@ -61,7 +61,6 @@ class Jax(Framework):
         # JAX has no input pipeline of its own: its users bring that of another framework.
         inputs=frozenset({"resident"}),
         phases=("data", "step"),
-        ports=1,
         startup_s=20.0,
     )
 

@@ -21,8 +21,8 @@ IDLE_PHASES = frozenset({"data", COMMUNICATION})
 """Phases in which a rank may rightly wait without using its core."""
 
 WAITING_FACT = "waits"
-"""A rank whose facts say so spends its computing phases asleep (an emulated framework); it cannot be
-starved."""
+"""A rank whose facts say so waits inside its computing phases, asleep (an emulated framework) or for its peers (a step
+that is one program, exchange included); whether it was starved cannot be told from its CPU time."""
 
 STARVED_LIMIT = 0.10
 """A computing rank keeps at least one core busy; a tenth of that time without CPU is more than page faults

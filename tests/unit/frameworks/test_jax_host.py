@@ -20,7 +20,7 @@ def trial(knobs=None, **cluster):
 
 
 def topology():
-    return Topology(hosts=(Host(name="h", address="127.0.0.1", cores=(0, 1, 2, 3)),), ports=(29500,))
+    return Topology(hosts=(Host(name="h", address="127.0.0.1", cores=(0, 1, 2, 3), ports=(29500,)),))
 
 
 def test_jax_is_found_by_name_and_not_imported():
