@@ -28,7 +28,7 @@ demo: $(STAMP)
 # Where PyTorch's environment cannot be built, its tests are skipped with the reason and all others still run.
 test: check
 	-$(BIN)/paceline env build torch-cpu
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto -m "not jax"
 
 # Frameworks that are too heavy for every test run: builds their environments, then runs their own tests.
 test-frameworks: $(STAMP)
