@@ -92,7 +92,7 @@ def _neighbours(record: Record) -> Iterator[Doubt]:
         seen.append(f"other programs used {others:.0%} of the machine's CPU time")
     steal = _number(record.state, "during", "steal_fraction")
     if steal is not None and steal > STEAL_LIMIT:
-        seen.append(f"the hypervisor gave {steal:.1%} of it to other guests")
+        seen.append(f"the hypervisor gave {steal:.1%} of the CPU time to other guests")
     # Sharing cores on purpose is pressure of our own making.
     if not record.trial.cluster.oversubscribe:
         pressure = _number(record.state, "during", "cpu_pressure_some")
