@@ -7,6 +7,7 @@ Events, one JSON object a line in `events.<rank>.jsonl`, each with `v` (version)
     steps    kind (first | warmup | measured), first (step number), start_s, wall_s, cpu_s, phases, loss,
              origin_unix_s (time of day at which start_s is zero)
     layers   forward_s, gradient_ready_s (layer -> list of one number a step)
+    evidence what, tensors (see `evidence`)             in runs of a fairness proof
     facts    facts                                      what the adapter learnt of itself on the way; adds to ready's
     note     message                                    something the user should know
     done     peak_rss_bytes, cpu_s, facts               all steps were taken
@@ -38,6 +39,11 @@ class Job(object):
         self.rank = rank
         self.folder = folder
         self.world_size = data["world_size"]
+        """Processes that train."""
+        self.devices = data.get("devices", 1)
+        """Workers that are devices of this one process; worker i of it is number rank * devices + i of all."""
+        self.workers = self.world_size * self.devices
+        """Copies of the model, each with a batch of its own."""
         self.process = data["processes"][rank]
         """This rank's own entry: host, address, cores, local_rank."""
         self.module = data["framework"]["module"]
@@ -58,6 +64,8 @@ class Job(object):
         self.warmup_steps = data["measure"]["warmup_steps"]
         self.steps = data["measure"]["steps"]
         self.layers = data["measure"]["layers"]
+        self.evidence = data["measure"].get("evidence", False)
+        """Whether this run is part of a fairness proof: see `paceline_worker.evidence`."""
         self.events_path = os.path.join(folder, "events.{}.jsonl".format(rank))
 
 

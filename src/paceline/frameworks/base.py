@@ -37,12 +37,14 @@ class Framework(ABC):
 def one_worker_a_slot(trial: Trial, topology: Topology, env: dict[str, str]) -> list[Process]:
     """Workers rank by rank, filling host after host, each pinned to cores of its own.
 
-    With more threads than cores (only where the study says so) cores are shared round robin.
+    Where workers are devices of one process, that process has the cores of them all. With more threads than cores
+    (only where the study says so) cores are shared round robin.
     """
     workers = []
-    threads = trial.cluster.threads_per_worker
-    for rank in range(trial.workers):
-        host, local = divmod(rank, trial.cluster.workers_per_host)
+    ranks_per_host = trial.ranks // trial.cluster.hosts
+    threads = trial.cluster.threads_per_worker * trial.workers // trial.ranks
+    for rank in range(trial.ranks):
+        host, local = divmod(rank, ranks_per_host)
         cores = topology.hosts[host].cores
         mine = tuple(dict.fromkeys(cores[(local * threads + k) % len(cores)] for k in range(threads)))
         workers.append(Process(role="worker", rank=rank, host=host, argv=WORKER_ARGV, cores=mine, env=dict(env)))

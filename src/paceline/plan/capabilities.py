@@ -69,6 +69,8 @@ class Strategy:
     """"exact", "approximate" or "asynchronous"."""
     max_workers: int | None = None
     """1 for single-process strategies."""
+    one_process: bool = False
+    """The workers of a host are devices of one process, which reports for all of them."""
     doc: str = ""
     """One line for people."""
 
@@ -103,6 +105,8 @@ class Capabilities:
     """Seconds a step where the framework knows better than its FLOPs; None: guessed from the FLOPs."""
     refuses: Callable[[Trial], str | None] = field(default=lambda _trial: None)
     """Combinations that the framework itself rules out: the reason, or None."""
+    approximate: Callable[[Mapping[str, Any]], str | None] = field(default=lambda _knobs: None)
+    """Why these knobs make an exact strategy an approximate one (lower precision, compression), or None."""
     simulated: Callable[[Mapping[str, Any]], bool] = field(default=lambda _knobs: False)
     """Whether these knobs make times that are drawn, not measured."""
 
@@ -116,6 +120,11 @@ class Capabilities:
                 hint=did_you_mean(wanted, [*self.strategies, "data-parallel"]),
             )
         return wanted
+
+    def class_of(self, strategy: str, knobs: Mapping[str, Any]) -> str:
+        """What a strategy with these knobs promises: "exact", "approximate" or "asynchronous"."""
+        declared = self.strategies[strategy].strategy_class
+        return "approximate" if declared == "exact" and self.approximate(knobs) else declared
 
     def refusal(self, trial: Trial, layer_kinds: frozenset[str]) -> str | None:
         """Why this trial cannot run, in words, or None."""

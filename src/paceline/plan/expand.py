@@ -103,8 +103,9 @@ def _frameworks(study: Study, catalog: Catalog) -> Iterator[FrameworkChoice]:
         more = f"what they do: paceline doctor --framework {name}"
         for knobs in _product(_knob_axes(asked, known.knobs, f"{study.source}: framework.{name}", more)):
             yield FrameworkChoice(
-                name=name, strategy=strategy, strategy_class=known.strategies[strategy].strategy_class,
+                name=name, strategy=strategy, strategy_class=known.class_of(strategy, knobs),
                 knobs=knobs, environment=environment, lock=lock, simulated=known.simulated(knobs),
+                one_process=known.strategies[strategy].one_process,
             )  # fmt: skip
 
 

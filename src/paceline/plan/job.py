@@ -56,7 +56,8 @@ def make_job(
         },
         "batch_per_worker": trial.workload.batch_per_worker,
         "seed": trial.workload.seed,
-        "world_size": trial.workers,
+        "world_size": trial.ranks,
+        "devices": trial.workers // trial.ranks,
         "processes": described,
         "rendezvous": {"address": topology.hosts[0].address, "ports": list(topology.hosts[0].ports)},
         "threads": trial.cluster.threads_per_worker,
@@ -65,5 +66,6 @@ def make_job(
             "warmup_steps": trial.measure.warmup_steps,
             "steps": trial.measure.steps,
             "layers": trial.measure.layers,
+            "evidence": trial.measure.evidence,
         },
     }

@@ -10,6 +10,9 @@ from typing import Any
 
 from paceline.spec.study import Network
 
+ADDED_LATER = (("framework", "one_process"), ("measure", "evidence"))
+"""No part of a trial's identity while they are off, so that records made before they were there keep their ids."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkloadChoice:
@@ -51,6 +54,8 @@ class FrameworkChoice:
     """Digest of the environment's lock; a changed lock is another trial."""
     simulated: bool = False
     """Times are drawn from a law, not measured."""
+    one_process: bool = False
+    """The workers of a host are devices of one process."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -89,6 +94,8 @@ class MeasureChoice:
     """Measured steps."""
     layers: bool
     """Per-layer times wanted."""
+    evidence: bool = False
+    """A run of the fairness proof: dropout off, gradients and weights reported."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -116,6 +123,11 @@ class Trial:
         return self.cluster.workers
 
     @property
+    def ranks(self) -> int:
+        """Processes that train and report: one a worker, or one a host that holds all of its workers."""
+        return self.cluster.hosts if self.framework.one_process else self.workers
+
+    @property
     def batch_global(self) -> int:
         return self.workload.batch_per_worker * self.workers
 
@@ -124,6 +136,9 @@ class Trial:
         """Readable name plus hash of the content, e.g. torch-ddp.resnet20.b32.2w1t-9f3c1a2b."""
         content = self.to_json()
         del content["limits"]
+        for section, key in ADDED_LATER:
+            if not content[section][key]:
+                del content[section][key]
         digest = hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()[:8]
         return f"{self.label}-{digest}"
 

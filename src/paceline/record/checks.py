@@ -126,7 +126,7 @@ def _identity(record: Record) -> Iterator[Doubt]:
 
 def _ranks(numbers: Numbers) -> Iterator[Doubt]:
     record, measured, summary = numbers
-    asked = record.trial.workers
+    asked = record.trial.ranks
     missing = sorted(set(range(asked)) - {int(rank) for rank in floats(measured, "rank")})
     if missing or summary.n_ranks != asked:
         yield Doubt(
@@ -214,7 +214,7 @@ def _phases(numbers: Numbers) -> Iterator[Doubt]:
 def _rank_sums(numbers: Numbers) -> Iterator[Doubt]:
     """Σ ranks = global: ranks that exchange in every step are never more than one step apart."""
     record, measured, _ = numbers
-    if record.trial.workers < 2 or record.trial.framework.strategy_class != "exact":
+    if record.trial.ranks < 2 or record.trial.framework.strategy_class != "exact":
         return
     wall = by_step(measured, floats(measured, "wall_s"))
     if wall.size == 0:

@@ -71,7 +71,7 @@ def summarize(record: Record) -> RunSummary | None:
     rank, wall = floats(measured, "rank"), floats(measured, "wall_s")
     present = np.unique(rank)
     steps = {r: int((rank == r).sum()) for r in present}
-    batch = record.trial.workload.batch_per_worker
+    batch = record.trial.batch_global // record.trial.ranks
     throughput = sum(batch * steps[r] / float(wall[rank == r].sum()) for r in present)
     phases = {name: float(seconds.mean()) for name, seconds in phase_columns(measured).items()}
     transfer, waiting = _communication(measured)

@@ -26,6 +26,8 @@ class RankEvents:
     blocks: list[dict[str, Any]] = field(default_factory=list)
     layers: list[dict[str, Any]] = field(default_factory=list)
     facts: dict[str, Any] = field(default_factory=dict)
+    evidence: dict[str, Any] = field(default_factory=dict)
+    """What → tensor → norm and sketch, in runs of a fairness proof."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -71,6 +73,8 @@ def _take(events: RankEvents, event: dict[str, Any]) -> None:
         events.layers.append(event)
     elif kind == "facts":
         events.facts |= event["facts"]
+    elif kind == "evidence":
+        events.evidence[event["what"]] = event["tensors"]
     elif kind == "note":
         events.notes.append(event["message"])
 

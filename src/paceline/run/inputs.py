@@ -48,7 +48,10 @@ def prepare_inputs(trial: Trial, graph: Graph, cache: Path, *, needs_weights: bo
         return Inputs(weights=None, data_index=None, facts=facts)
     weights = write_initial_weights(graph, trial.workload.seed, cache / "weights")
     sample_bytes = max(1, prod(graph.input.shape))
-    samples = max(MINIMUM_BATCHES * trial.batch_global, min(POOL_SAMPLES, POOL_BYTES // sample_bytes))
+    samples = MINIMUM_BATCHES * trial.batch_global
+    # A proof's steps see the same two batches in turn: their order shows, and the loss falls if anything is learnt.
+    if not trial.measure.evidence:
+        samples = max(samples, min(POOL_SAMPLES, POOL_BYTES // sample_bytes))
     data = write_synthetic(graph.input, samples, trial.workload.seed, cache / "data")
     facts |= {"weights_sha256": weights.sha256, "data_sha256": data.sha256, "data_samples": samples}
     return Inputs(

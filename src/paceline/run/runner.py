@@ -137,6 +137,8 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
     environment.verify()
     facts.environment = environment.fingerprint()
     graph = bench.graph(trial.workload.model, trial.workload.options)
+    if trial.measure.evidence:
+        graph = graph.without_dropout()
     inputs = prepare_inputs(trial, graph, bench.cache, needs_weights=framework.needs_weights)
     facts.inputs = inputs.facts
     folder = _scratch(planned, bench)
@@ -154,7 +156,7 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
         site.deliver([job_path, worker_folder(bench.cache), *inputs.files])
         ending, meter, during = _supervised(trial, environment, processes, job_path, bench, facts)
         site.fetch(folder)
-        events = [read_events(folder / f"events.{rank}.jsonl", rank) for rank in range(trial.workers)]
+        events = [read_events(folder / f"events.{rank}.jsonl", rank) for rank in range(trial.ranks)]
         facts.state["during"] = during(_workers_cpu_s(processes, meter, events))
         facts.state["site"] = site.facts()
     finally:
@@ -201,7 +203,7 @@ def _supervised(
 
 
 def _memory_share(trial: Trial, before: Mapping[str, Any]) -> float:
-    return float(before["memory_available_bytes"]) * MEMORY_SHARE / trial.workers
+    return float(before["memory_available_bytes"]) * MEMORY_SHARE / trial.ranks
 
 
 def variables_of(
@@ -232,7 +234,9 @@ def _ranks(
             python=e.hello.get("python"), parameters=e.ready.get("parameters"), setup_s=e.ready.get("setup_s"),
             peak_rss_bytes=e.done.get("peak_rss_bytes"), cpu_s=e.done.get("cpu_s"),
             clock_origin_s=e.blocks[0]["origin_unix_s"] if e.blocks else None,
-            facts={**e.facts, "variables": dict(by_rank[e.rank].env)},
+            facts={
+                **e.facts, **({"evidence": e.evidence} if e.evidence else {}), "variables": dict(by_rank[e.rank].env)
+            },
             notes=tuple(e.notes),
         )
         for e in events

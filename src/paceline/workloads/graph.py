@@ -24,7 +24,7 @@ import json
 import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeAlias, cast
 
 from paceline.errors import SpecError
@@ -150,6 +150,19 @@ class Graph:
             if layer.name == name:
                 return layer
         raise KeyError(name)
+
+    def without_dropout(self) -> Graph:
+        """The same graph with nothing left to chance: what a dropout layer read goes straight to its readers."""
+        source: dict[str, str] = {}
+        kept = []
+        for layer in self.layers:
+            inputs = tuple(source.get(name, name) for name in layer.inputs)
+            if layer.kind == "dropout":
+                source[layer.name] = inputs[0]
+            else:
+                kept.append(replace(layer, inputs=inputs))
+        losses = tuple(replace(loss, logits=source.get(loss.logits, loss.logits)) for loss in self.losses)
+        return replace(self, layers=tuple(kept), losses=losses)
 
     def tensors(self) -> Iterator[tuple[str, Parameter]]:
         """Every parameter and buffer as ("layer.name", tensor), in graph order, parameters before buffers."""

@@ -18,7 +18,7 @@ SOURCE = HERE.parents[2] / "src" / "paceline_worker"
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if HERE in item.path.parents:
-            item.add_marker(pytest.mark.jax)
+            item.add_marker(pytest.mark.frameworks)
 
 
 def make_rig(kind: type[Rig], name: str, folder: Path, threads: dict[str, str]) -> Rig:

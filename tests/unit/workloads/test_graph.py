@@ -174,3 +174,17 @@ def test_verification_finds_an_unknown_kind_and_suggests():
         verify(Graph.from_json(data))
 
     assert "did you mean 'conv2d'" in (error.value.hint or "")
+
+
+def test_without_dropout_readers_of_a_dropout_layer_read_its_source():
+    net = GraphBuilder("tiny", Input(kind="vector", shape=(4,), classes=2))
+    x = net.linear("fc1", INPUT, features=4)
+    x = net.dropout("drop", x, rate=0.5)
+    net.loss(net.linear("fc2", x, features=2))
+    graph = net.build(optimizer=Sgd(learning_rate=0.1))
+
+    certain = graph.without_dropout()
+
+    assert [layer.name for layer in certain.layers] == ["input", "fc1", "fc2"]
+    assert certain.layer("fc2").inputs == ("fc1",)
+    assert certain.without_dropout() == certain
