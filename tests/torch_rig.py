@@ -43,15 +43,19 @@ class Rig:
         }
 
     def job(self, graph: Graph, *, world: int = 1, batch: int = 8, loader_workers: int = 0, **changed: Any) -> dict:
-        """A job with the defaults of every knob; `changed` holds knobs, or warmup_steps, steps, layers, input."""
-        files = self.files(graph)
-        measure = {"warmup_steps": 2, "steps": 3, "layers": False}
+        """A job with the defaults of every knob.
+
+        `changed` holds knobs, or warmup_steps, steps, layers, evidence, input, strategy, samples.
+        """
+        files = self.files(graph, changed.pop("samples", 64))
+        measure = {"warmup_steps": 2, "steps": 3, "layers": False, "evidence": False}
         measure |= {name: changed.pop(name) for name in tuple(changed) if name in measure}
         kind = changed.pop("input", "resident")
+        strategy = changed.pop("strategy", "ddp")
         knobs = {name: knob.default for name, knob in TORCH.capabilities.knobs.items()} | changed
         return {
             "version": 1, "run_id": "test", "repeat": 0,
-            "framework": {"name": "torch", "module": TORCH.module, "strategy": "ddp", "knobs": knobs},
+            "framework": {"name": "torch", "module": TORCH.module, "strategy": strategy, "knobs": knobs},
             "graph": files["graph"], "weights": files["weights"],
             "input": {"kind": kind, "index": files["data"], "loader_workers": loader_workers},
             "batch_per_worker": batch, "seed": 0, "world_size": world,

@@ -1,0 +1,46 @@
+"""The float64 reference, seen from the host: one process that fairness proofs refer to, and that nobody measures."""
+
+from __future__ import annotations
+
+from paceline.frameworks.base import Framework, one_worker_a_slot
+from paceline.frameworks.torch import LAYER_KINDS
+from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.process import Process, Topology
+from paceline.plan.trial import Trial
+
+
+def _refuses(trial: Trial) -> str | None:
+    if not trial.measure.evidence:
+        return "it is what fairness proofs refer to, in float64; it is not measured"
+    return None
+
+
+class Reference(Framework):
+    name = "reference"
+    title = "float64 reference"
+    module = "paceline_worker.frameworks.reference"
+    environment = "torch-cpu"
+    package = "torch"
+    capabilities = Capabilities(
+        strategies={"single": Strategy(max_workers=1, doc="One process that takes the replicas' batches in turn.")},
+        data_parallel="single",
+        knobs={
+            "replicas": Knob(
+                default=1,
+                minimum=1,
+                doc="Batches a step, of which the gradients are averaged: the workers it stands for.",
+            ),
+        },
+        layer_kinds=LAYER_KINDS,
+        phases=("data", "step"),
+        startup_s=6.0,
+        refuses=_refuses,
+    )
+
+    def processes(self, trial: Trial, topology: Topology) -> list[Process]:
+        """One worker, with its threads."""
+        threads = str(trial.cluster.threads_per_worker)
+        return one_worker_a_slot(trial, topology, {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads})
+
+
+REFERENCE = Reference()

@@ -1,0 +1,101 @@
+"""The float64 reference against NumPy written for this test alone: what judges all frameworks is judged here."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from layer_meaning import image_graph
+from paceline.frameworks.reference import REFERENCE
+from paceline.workloads.builder import GraphBuilder
+from paceline.workloads.graph import INPUT, Input, Sgd
+from paceline_worker import evidence
+from paceline_worker.batches import batch_indices
+from paceline_worker.builders.weights import read_weights
+from paceline_worker.frameworks.samples import Samples
+from torch_rig import only
+
+BATCH, STEPS, SAMPLES = 4, 3, 16
+RULE = Sgd(learning_rate=0.1, momentum=0.9, weight_decay=0.01)
+
+
+def perceptron():
+    net = GraphBuilder("small", Input(kind="vector", shape=(6,), classes=3))
+    x = net.relu("relu", net.linear("inner", INPUT, features=5))
+    net.loss(net.linear("head", x, features=3))
+    return net.build(RULE)
+
+
+def loss_and_gradient(weights, x, labels):
+    """Of the mean cross-entropy, by hand."""
+    inner = x @ weights["inner.weight"].T + weights["inner.bias"]
+    active = np.maximum(inner, 0)
+    logits = active @ weights["head.weight"].T + weights["head.bias"]
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    rows = np.arange(len(labels))
+    back = shares.copy()
+    back[rows, labels] -= 1
+    back /= len(labels)
+    inner_back = (back @ weights["head.weight"]) * (inner > 0)
+    return -np.log(shares[rows, labels]).mean(), {
+        "inner.weight": inner_back.T @ x, "inner.bias": inner_back.sum(axis=0),
+        "head.weight": back.T @ active, "head.bias": back.sum(axis=0),
+    }  # fmt: skip
+
+
+def by_hand(job, replicas):
+    """Losses by replica and step, the gradient of step 0, the weights after the last step."""
+    samples = Samples(job["input"]["index"])
+    weights = {name: array.astype(np.float64) for name, array in read_weights(job["weights"])}
+    velocity = {name: np.zeros_like(array) for name, array in weights.items()}
+    losses, first = [[] for _ in range(replicas)], None
+    for step in range(STEPS):
+        mean = {name: np.zeros_like(array) for name, array in weights.items()}
+        for replica in range(replicas):
+            places = batch_indices(step, replica, replicas, BATCH, samples.count)
+            x = (samples.inputs[places].astype(np.float64) - samples.normalisation["subtract"]) / (
+                samples.normalisation["divide"]
+            )
+            loss, gradient = loss_and_gradient(weights, x, samples.targets[places])
+            losses[replica].append(loss)
+            for name in mean:
+                mean[name] += gradient[name] / replicas
+        first = mean if first is None else first
+        for name, before in weights.items():
+            velocity[name] = RULE.momentum * velocity[name] + mean[name] + RULE.weight_decay * before
+            weights[name] = before - RULE.learning_rate * velocity[name]
+    return losses, first, weights
+
+
+@pytest.mark.parametrize("replicas", [1, 2])
+def test_reference_is_what_the_graph_says_to_the_tenth_digit(rig, tmp_path, replicas):
+    job = rig.job(
+        perceptron(), batch=BATCH, samples=SAMPLES, strategy="single", warmup_steps=0, steps=STEPS, evidence=True
+    )
+    job["framework"] |= {"name": "reference", "module": REFERENCE.module, "knobs": {"replicas": replicas}}
+    (events,) = rig.run(job, tmp_path)
+    losses, gradient, weights = by_hand(job, replicas)
+    shown = {event["what"]: event["tensors"] for event in events if event["event"] == "evidence"}
+    (block,) = [event for event in events if event["event"] == "steps"]
+
+    np.testing.assert_allclose(only(events, "facts")["facts"]["replica_losses"], losses, rtol=1e-10)
+    np.testing.assert_allclose(block["loss"], np.mean(losses, axis=0), rtol=1e-10)
+    for what, tensors in (("gradients", gradient), ("weights", weights)):
+        expected = {name: evidence.describe(name, array) for name, array in tensors.items()}
+        assert shown[what].keys() == expected.keys()
+        for name, one in expected.items():
+            np.testing.assert_allclose(shown[what][name]["norm"], one["norm"], rtol=1e-10)
+            np.testing.assert_allclose(shown[what][name]["sketch"], one["sketch"], rtol=1e-10, atol=1e-12)
+
+
+def test_reference_of_a_model_with_batch_norm_tells_its_statistics(rig, tmp_path):
+    job = rig.job(image_graph(), batch=BATCH, samples=SAMPLES, warmup_steps=0, steps=2, evidence=True)
+    job["framework"] |= {"name": "reference", "module": REFERENCE.module, "knobs": {"replicas": 1}}
+    (events,) = rig.run(job, tmp_path)
+    shown = {event["what"]: set(event["tensors"]) for event in events if event["event"] == "evidence"}
+    trainable = {name for name, tensor in image_graph().tensors() if tensor.trainable}
+
+    assert shown["gradients"] == shown["weights"] == trainable
+    assert shown["statistics"] == {name for name, _ in image_graph().tensors()} - trainable
+    assert only(events, "ready")["facts"]["precision"] == "fp64"
