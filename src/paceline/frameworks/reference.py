@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
 from paceline.frameworks.torch import LAYER_KINDS
-from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.capabilities import Capabilities, Strategy
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 
@@ -22,15 +22,8 @@ class Reference(Framework):
     environment = "torch-cpu"
     package = "torch"
     capabilities = Capabilities(
-        strategies={"single": Strategy(max_workers=1, doc="One process that takes the replicas' batches in turn.")},
-        data_parallel="single",
-        knobs={
-            "replicas": Knob(
-                default=1,
-                minimum=1,
-                doc="Batches a step, of which the gradients are averaged: the workers it stands for.",
-            ),
-        },
+        strategies={"in_turn": Strategy(one_process=True, doc="One process that takes all workers' batches in turn.")},
+        data_parallel="in_turn",
         layer_kinds=LAYER_KINDS,
         phases=("data", "step"),
         startup_s=6.0,
@@ -38,7 +31,7 @@ class Reference(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One worker, with its threads."""
+        """One process for all workers."""
         threads = str(trial.cluster.threads_per_worker)
         return one_worker_a_slot(trial, topology, {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads})
 

@@ -1,6 +1,6 @@
 """What every framework is judged against: the graph trained in float64 by one process, as plainly as can be.
 
-It stands for any number of replicas: a step takes the batch of each in turn, with the same weights, averages their
+It stands for any number of workers: a step takes the batch of each in turn, with the same weights, averages their
 gradients and updates once. Only fairness proofs run it, and its times mean nothing.
 """
 
@@ -18,31 +18,31 @@ PHASES = ("data", "step")
 
 
 def train(job, events):
-    """Take all steps; say the loss of each replica, the gradient of step 0 and the last weights."""
+    """Take all steps; say the loss of each worker, the gradient of step 0 and the last weights."""
     torch.set_num_threads(job.threads)
     torch.backends.mkldnn.enabled = False
-    replicas = job.knobs["replicas"]
+    workers = job.workers
     samples = Samples(job.input["index"])
     net = build_model(job.graph, job.weights).double()
     objective = build_objective(job.graph)
     optimizer = build_optimizer(job.graph, net)
     steps = Steps(PHASES)
-    replica_losses = [[] for _ in range(replicas)]
+    losses_of = [[] for _ in range(workers)]
 
     def step(number):
-        batches = [batch(samples, number, replica, replicas, job.batch) for replica in range(replicas)]
+        batches = [batch(samples, number, worker, workers, job.batch) for worker in range(workers)]
         steps.lap()
         optimizer.zero_grad()
-        for losses, (inputs, targets) in zip(replica_losses, batches):
+        for losses, (inputs, targets) in zip(losses_of, batches):
             loss = objective(net(inputs), targets)
-            # Gradients add up over backward passes: of one replicas-th of each loss, to their mean.
-            (loss / replicas).backward()
+            # Gradients add up over backward passes: those of equal parts of each loss, to their mean.
+            (loss / workers).backward()
             losses.append(loss.item())
         if number == 0:
             evidence.write(events, "gradients", trainable(net, job.graph, lambda tensor: tensor.grad))
         optimizer.step()
         steps.lap()
-        steps.end(sum(losses[-1] for losses in replica_losses) / replicas)
+        steps.end(sum(losses[-1] for losses in losses_of) / workers)
 
     events.write(
         "ready",
@@ -56,15 +56,15 @@ def train(job, events):
     )  # fmt: skip
     take_steps(job, events, steps, step, lambda: None)
     evidence.write(events, "weights", trainable(net, job.graph, lambda tensor: tensor))
-    if replicas == 1:
-        # Of several replicas the one model here has seen every batch: the statistics of none of them.
+    if workers == 1:
+        # Of several workers the one model here has seen every batch: the statistics of none of them.
         evidence.write(events, "statistics", statistics(net, job.graph))
-    events.write("facts", facts={"replica_losses": replica_losses})
+    events.write("facts", facts={"losses": losses_of})
 
 
-def batch(samples, step, replica, replicas, size):
-    """The inputs and targets of one replica, straight from the file to float64."""
-    places = batch_indices(step, replica, replicas, size, samples.count)
+def batch(samples, step, worker, workers, size):
+    """The inputs and targets of one worker, straight from the file to float64."""
+    places = batch_indices(step, worker, workers, size, samples.count)
     stored, targets = np.asarray(samples.inputs)[places], np.asarray(samples.targets)[places]
     rule = samples.normalisation
     inputs = stored.astype(np.int64 if rule is None else np.float64)

@@ -44,23 +44,23 @@ def loss_and_gradient(weights, x, labels):
     }  # fmt: skip
 
 
-def by_hand(job, replicas):
-    """Losses by replica and step, the gradient of step 0, the weights after the last step."""
+def by_hand(job, workers):
+    """Losses by worker and step, the gradient of step 0, the weights after the last step."""
     samples = Samples(job["input"]["index"])
     weights = {name: array.astype(np.float64) for name, array in read_weights(job["weights"])}
     velocity = {name: np.zeros_like(array) for name, array in weights.items()}
-    losses, first = [[] for _ in range(replicas)], None
+    losses, first = [[] for _ in range(workers)], None
     for step in range(STEPS):
         mean = {name: np.zeros_like(array) for name, array in weights.items()}
-        for replica in range(replicas):
-            places = batch_indices(step, replica, replicas, BATCH, samples.count)
+        for worker in range(workers):
+            places = batch_indices(step, worker, workers, BATCH, samples.count)
             x = (samples.inputs[places].astype(np.float64) - samples.normalisation["subtract"]) / (
                 samples.normalisation["divide"]
             )
             loss, gradient = loss_and_gradient(weights, x, samples.targets[places])
-            losses[replica].append(loss)
+            losses[worker].append(loss)
             for name in mean:
-                mean[name] += gradient[name] / replicas
+                mean[name] += gradient[name] / workers
         first = mean if first is None else first
         for name, before in weights.items():
             velocity[name] = RULE.momentum * velocity[name] + mean[name] + RULE.weight_decay * before
@@ -68,18 +68,19 @@ def by_hand(job, replicas):
     return losses, first, weights
 
 
-@pytest.mark.parametrize("replicas", [1, 2])
-def test_reference_is_what_the_graph_says_to_the_tenth_digit(rig, tmp_path, replicas):
+@pytest.mark.parametrize("workers", [1, 2])
+def test_reference_is_what_the_graph_says_to_the_tenth_digit(rig, tmp_path, workers):
     job = rig.job(
         perceptron(), batch=BATCH, samples=SAMPLES, strategy="single", warmup_steps=0, steps=STEPS, evidence=True
     )
-    job["framework"] |= {"name": "reference", "module": REFERENCE.module, "knobs": {"replicas": replicas}}
+    job["framework"] |= {"name": "reference", "module": REFERENCE.module, "knobs": {}}
+    job["devices"] = workers
     (events,) = rig.run(job, tmp_path)
-    losses, gradient, weights = by_hand(job, replicas)
+    losses, gradient, weights = by_hand(job, workers)
     shown = {event["what"]: event["tensors"] for event in events if event["event"] == "evidence"}
     (block,) = [event for event in events if event["event"] == "steps"]
 
-    np.testing.assert_allclose(only(events, "facts")["facts"]["replica_losses"], losses, rtol=1e-10)
+    np.testing.assert_allclose(only(events, "facts")["facts"]["losses"], losses, rtol=1e-10)
     np.testing.assert_allclose(block["loss"], np.mean(losses, axis=0), rtol=1e-10)
     for what, tensors in (("gradients", gradient), ("weights", weights)):
         expected = {name: evidence.describe(name, array) for name, array in tensors.items()}
@@ -91,7 +92,7 @@ def test_reference_is_what_the_graph_says_to_the_tenth_digit(rig, tmp_path, repl
 
 def test_reference_of_a_model_with_batch_norm_tells_its_statistics(rig, tmp_path):
     job = rig.job(image_graph(), batch=BATCH, samples=SAMPLES, warmup_steps=0, steps=2, evidence=True)
-    job["framework"] |= {"name": "reference", "module": REFERENCE.module, "knobs": {"replicas": 1}}
+    job["framework"] |= {"name": "reference", "module": REFERENCE.module, "knobs": {}}
     (events,) = rig.run(job, tmp_path)
     shown = {event["what"]: set(event["tensors"]) for event in events if event["event"] == "evidence"}
     trainable = {name for name, tensor in image_graph().tensors() if tensor.trainable}
