@@ -5,7 +5,8 @@
     ├── EnvironmentBuildError     3   a framework's environment cannot be made or is broken
     ├── StoreError                4   the store cannot be read or written
     ├── RunIncompleteError        5   some planned runs did not end well (they are recorded)
-    └── SiteError                 6   the place where processes run is not there or refuses
+    ├── SiteError                 6   the place where processes run is not there or refuses
+    └── FairnessError             7   a framework was not shown to compute the same as the reference
 
 Exit codes 0 (all well), 130 (interrupted) and 70 (a defect of ours) complete the list; they are documented in
 docs/reference/commands.md. A leaf: imports nothing of ours.
@@ -46,6 +47,10 @@ class RunIncompleteError(PacelineError):
 
 class SiteError(PacelineError):
     exit_code = 6
+
+
+class FairnessError(PacelineError):
+    exit_code = 7
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

@@ -13,7 +13,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from paceline.compare import Comparison, compare
+from paceline.compare import Comparison, Fairness, compare, prove
 from paceline.environments import (
     Environment,
     EnvironmentState,
@@ -26,8 +26,10 @@ from paceline.errors import EnvironmentBuildError, PacelineError
 from paceline.frameworks import Framework, load_framework
 from paceline.plan import Catalog, Plan, PlannedRun, Proposal, Trial, expand, schedule
 from paceline.plan.estimate import make_estimate
+from paceline.plan.proof import ProofCase, runs_of
 from paceline.record import OutcomeKind, Record, Store
 from paceline.run import Bench, Budget, campaign, clear_scratch, machine_lock, run_once
+from paceline.run.conformance import JUDGES, cases_of
 from paceline.run.host_state import machine
 from paceline.sites import Site, load_site
 from paceline.spec import Study
@@ -81,6 +83,8 @@ class Workbench:
     study: Study
     folder: Path
     """The store's folder."""
+    proving: bool = False
+    """Whether a fairness proof is wanted whatever the study compares; with two frameworks it always is."""
     frameworks: dict[str, Framework] = field(init=False)
     environments: dict[str, Environment] = field(init=False)
     site: Site = field(init=False)
@@ -91,6 +95,10 @@ class Workbench:
         source = self.study.source
         names: Sequence[str] = self.study.axes["framework.name"]
         self.frameworks = {name: load_framework(name, f"{source}: framework.name") for name in names}
+        if sum(framework.capabilities.trains for framework in self.frameworks.values()) > 1:
+            self.proving = True
+        if self.proving:
+            self.frameworks |= {name: load_framework(name) for name in JUDGES if name not in names}
         self.environments = {
             name: environment_of(framework, self.study.interpreters.get(name), f"{source}: framework.interpreter")
             for name, framework in self.frameworks.items()
@@ -116,18 +124,26 @@ class Workbench:
         """Every trial of the study that can run here."""
         return [e.trial for e in expand(self.study, self.catalog()) if e.refusal is None]
 
-    def plan(self, *, retry: frozenset[str] = frozenset(), repeats: Mapping[str, int] | None = None) -> Plan:
+    def plan(
+        self,
+        *,
+        retry: frozenset[str] = frozenset(),
+        repeats: Mapping[str, int] | None = None,
+        only_proof: bool = False,
+    ) -> Plan:
         """The runs still to do, the skips with reasons, the estimate."""
         catalog = self.catalog()
         expanded = expand(self.study, catalog)
-        ids = [e.trial.id for e in expanded]
+        proofs = runs_of(self.proof_cases([e.trial for e in expanded if e.refusal is None], catalog))
+        proofs = [trial for trial in proofs if trial.framework.name not in catalog.unavailable]
+        ids = [trial.id for trial in (*proofs, *(e.trial for e in expanded))]
         done: Mapping[tuple[str, int], str] = {}
         attempts: Mapping[tuple[str, int], int] = {}
         seen: Mapping[str, float] = {}
         if (store := self.existing_store()) is not None:
             with store:
                 here = machine()["id"]
-                limits = {e.trial.id: e.trial.limits for e in expanded}
+                limits = {trial.id: trial.limits for trial in (*proofs, *(e.trial for e in expanded))}
                 done = {
                     (r.trial.id, r.repeat): r.outcome.kind.value
                     for r in last_attempts(store.records(trial_ids=ids, machine=here, with_samples=False))
@@ -138,13 +154,30 @@ class Workbench:
         estimate = make_estimate(catalog.capabilities, graph_of, seen)
         return schedule(
             self.study,
-            expanded,
+            [e for e in expanded if e.refusal or not only_proof],
             estimate=estimate,
             done=done,
             attempts=attempts,
             retry=retry,
             repeats=repeats,
+            proofs=proofs,
         )
+
+    def proof_cases(self, trials: Sequence[Trial], catalog: Catalog) -> list[ProofCase]:
+        """What shows that these trials compute the same, where the study needs it."""
+        return cases_of(trials, catalog) if self.proving else []
+
+    def fairness(self) -> Fairness:
+        """The fairness proof, as far as it is recorded."""
+        catalog = self.catalog()
+        cases = self.proof_cases([e.trial for e in expand(self.study, catalog, to_run=False)], catalog)
+        if (store := self.existing_store()) is None:
+            return prove(cases, {})
+        with store:
+            recorded = store.records(trial_ids=[trial.id for trial in runs_of(cases)])
+        # The latest, unless it failed where an earlier one, on another machine perhaps, did not.
+        latest = sorted(last_attempts(recorded), key=lambda record: (record.ok, record.started))
+        return prove(cases, {record.trial.id: record for record in latest})
 
     def existing_store(self) -> Store | None:
         """The store, if there is one already."""
@@ -167,6 +200,7 @@ class Workbench:
             skipped={e.trial.id: e.refusal for e in expanded if e.refusal},
             margin=margin,
             across_machines=across_machines,
+            fairness=self.fairness(),
         )
 
     def build(self, watcher: Watcher) -> None:
@@ -190,6 +224,7 @@ class Workbench:
         *,
         retry_failed: bool = False,
         again: bool = False,
+        only_proof: bool = False,
         propose: Callable[[Sequence[Record]], Proposal | None] | None = None,
         budget: Budget | None = None,
     ) -> list[Record]:
@@ -197,6 +232,7 @@ class Workbench:
 
         Args:
             again: add the study's repeats to those that are recorded, instead of only filling what is missing.
+            only_proof: run the fairness proof and nothing that is measured.
         """
         watcher = watcher or Silent()
         retry = FAILED if retry_failed else frozenset()
@@ -206,9 +242,10 @@ class Workbench:
             # Under the lock: compiling and unpacking would disturb whoever measures.
             self.build(watcher)
             repeats = self._repeats_again() if again else None
-            watcher.planned(self.plan(retry=retry, repeats=repeats))
+            plan = self.plan(retry=retry, repeats=repeats, only_proof=only_proof)
+            watcher.planned(plan)
             bench = self.bench(store)
-            new = self.execute(self.plan(retry=retry, repeats=repeats), store, bench, watcher)
+            new = self.execute(plan, store, bench, watcher)
             if propose is not None:
 
                 def go_on(proposal: Proposal) -> list[Record]:

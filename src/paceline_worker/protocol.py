@@ -7,7 +7,7 @@ Events, one JSON object a line in `events.<rank>.jsonl`, each with `v` (version)
     steps    kind (first | warmup | measured), first (step number), start_s, wall_s, cpu_s, phases, loss,
              origin_unix_s (time of day at which start_s is zero)
     layers   forward_s, gradient_ready_s (layer -> list of one number a step)
-    evidence what, tensors (see `evidence`)             in runs of a fairness proof
+    evidence  what, tensors (see `evidence`)            in runs of a fairness proof
     facts    facts                                      what the adapter learnt of itself on the way; adds to ready's
     note     message                                    something the user should know
     done     peak_rss_bytes, cpu_s, facts               all steps were taken

@@ -17,8 +17,8 @@ from street import paceline, study_of, to_toml
 
 SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
 SUFFIX = ".schema.json"
-COMMANDS = ("doctor", "env-list", "env-build", "env-remove", "plan", "run", "compare", "report", "export")
-LIBRARIES = ("trial", "facts")
+COMMANDS = ("doctor", "env-list", "env-build", "env-remove", "plan", "run", "check", "compare", "report", "export")
+LIBRARIES = ("trial", "facts", "proof")
 """Schemas that others refer to; no command prints them."""
 
 QUANTITY = {"value", "low", "high", "unit", "n_runs"}
@@ -301,7 +301,7 @@ def wrong_documents(right: Any, path: tuple[str | int, ...] = ()) -> list[tuple[
     return found
 
 
-@pytest.mark.parametrize("name", ["plan", "run", "compare"])
+@pytest.mark.parametrize("name", ["plan", "run", "check", "compare"])
 def test_schema_rejects_a_wrong_document(name: str, planned: dict[str, Any], ran: dict[str, Any]) -> None:
     right = copy.deepcopy({"plan": planned, "run": ran, "compare": ran["comparison"]}[name])
     check = validator(name)

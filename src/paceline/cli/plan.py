@@ -34,9 +34,14 @@ def main(args: argparse.Namespace) -> int:
 
 def names_of(plan: Plan) -> dict[str, str]:
     """Trial id → what sets it apart, then its id."""
-    trials = plan.trials
-    labels = label_rows(trials, [None] * len(trials)).each
-    return {trial.id: f"{label}  ({trial.id})" for trial, label in zip(trials, labels, strict=True)}
+    names: dict[str, str] = {}
+    for prefix, trials in (
+        ("", [trial for trial in plan.trials if not trial.measure.evidence]),
+        ("proof: ", [trial for trial in plan.trials if trial.measure.evidence]),
+    ):
+        labels = label_rows(trials, [None] * len(trials)).each
+        names |= {t.id: f"{prefix}{label}  ({t.id})" for t, label in zip(trials, labels, strict=True)}
+    return names
 
 
 def describe(plan: Plan) -> list[str]:

@@ -11,7 +11,7 @@ from paceline.cli.plan import names_of
 from paceline.compare import Comparison, more_repeats
 from paceline.errors import RunIncompleteError
 from paceline.plan import Plan, PlannedRun, Proposal
-from paceline.record import Record, summarize
+from paceline.record import PROOF, Record, summarize
 from paceline.run.host_state import machine
 from paceline.spec import Study, load_study
 from paceline.units import format_count, format_seconds
@@ -63,6 +63,8 @@ class Narrator:
 
 def result_line(record: Record) -> str:
     """One run in one line."""
+    if record.ok and record.kind == PROOF:
+        return f"shown; run took {format_seconds(record.elapsed_s)}"
     summary = summarize(record)
     if record.ok and summary is not None:
         simulated = " (simulated)" if record.trial.framework.simulated else ""

@@ -1,15 +1,20 @@
 """Verdicts, efficiency and precision from records. Pure: never runs anything, imports no plug-in family."""
 
 from paceline.compare.comparison import Comparison, Note, compare
+from paceline.compare.fairness import AGREES, NO_PROOF, NOT_COMPARABLE, Distance, Fairness, Proof, prove
 from paceline.compare.precision import more_repeats
 from paceline.compare.quantity import Quantity
 from paceline.compare.rows import Phase, Row, RowWarning
-from paceline.compare.verdicts import DIFFERENT_MACHINES, NO_PROOF, PairVerdict, Proof
+from paceline.compare.verdicts import DIFFERENT_MACHINES, PairVerdict
 
 __all__ = [
+    "AGREES",
     "DIFFERENT_MACHINES",
+    "NOT_COMPARABLE",
     "NO_PROOF",
     "Comparison",
+    "Distance",
+    "Fairness",
     "Note",
     "PairVerdict",
     "Phase",
@@ -19,4 +24,5 @@ __all__ = [
     "RowWarning",
     "compare",
     "more_repeats",
+    "prove",
 ]

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paceline.compare.efficiency import scaling
+from paceline.compare.fairness import Fairness, Proof
 from paceline.compare.labels import label_rows
 from paceline.compare.rows import Row, make_row
 from paceline.compare.runs import Runs, gather
-from paceline.compare.verdicts import PairVerdict, Proof, judge, unlike
+from paceline.compare.verdicts import PairVerdict, judge, unlike
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
 from paceline.stats import LEVEL, MARGIN
@@ -48,6 +49,8 @@ class Comparison:
     """What all rows have in common, in words."""
     margin: float
     """Relative difference that counts as equal."""
+    proofs: tuple[Proof, ...] = ()
+    """What is known of whether the rows compute the same."""
 
     def row(self, key: str) -> Row:
         return next(row for row in self.rows if row.key == key)
@@ -58,6 +61,7 @@ class Comparison:
             "rows": [row.to_json() for row in self.rows],
             "verdicts": [verdict.to_json() for verdict in self.verdicts],
             "notes": [note.to_json() for note in self.notes],
+            "fairness": [proof.to_json() for proof in self.proofs],
             "shared": self.shared,
             "margin": self.margin,
             "level": LEVEL,
@@ -71,7 +75,7 @@ def compare(
     skipped: Mapping[str, str] | None = None,
     margin: float = MARGIN,
     across_machines: bool = False,
-    proofs: Collection[Proof] = (),
+    fairness: Fairness | None = None,
 ) -> Comparison:
     """Compare what was recorded.
 
@@ -81,7 +85,7 @@ def compare(
         skipped: trial id → why it will not run.
         margin: relative difference that counts as equal.
         across_machines: rank rows of different machines or environment states too.
-        proofs: fairness proofs; rows of two frameworks without one are not ranked.
+        fairness: the proofs; rows of two frameworks without one are not ranked.
     """
     groups = gather(records, trials)
     keys = _keys(groups)
@@ -93,10 +97,10 @@ def compare(
         )
         for group, key, label, scaled in zip(groups, keys, labels.each, scaling(groups), strict=True)
     )  # fmt: skip
-    verdicts = judge(groups, keys, margin=margin, across_machines=across_machines, proofs=proofs)
+    verdicts = judge(groups, keys, margin=margin, across_machines=across_machines, fairness=fairness)
     return Comparison(
         rows=rows, verdicts=tuple(verdicts), notes=tuple(_notes(groups, across_machines=across_machines)),
-        shared=labels.shared, margin=margin,
+        shared=labels.shared, margin=margin, proofs=tuple(fairness.proofs.values()) if fairness else (),
     )  # fmt: skip
 
 

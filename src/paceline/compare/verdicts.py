@@ -8,30 +8,19 @@ different machines, or of frameworks without a fairness proof, are formed and re
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from typing import Any
 
+from paceline.compare.fairness import NO_PROOF, NOT_COMPARABLE, Fairness
 from paceline.compare.quantity import finite
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
 from paceline.stats import equivalent, holm, ratio_interval, verdict
 
-NO_PROOF = "no proof"
-"""Two frameworks that nothing has shown to compute the same."""
 DIFFERENT_MACHINES = "different machines"
 """Recorded on two machines, or in two states of one environment."""
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Proof:
-    """What a fairness proof established, as far as a ranking needs it."""
-
-    graph: str
-    """Hash of the workload's graph."""
-    frameworks: frozenset[str]
-    """Frameworks that were shown to compute the same on it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -51,7 +40,8 @@ class PairVerdict:
     p: float | None
     """P value of "no difference", of this pair alone."""
     verdict: str
-    """"different", "equal within the margin", "cannot be told apart", "no proof" or "different machines"."""
+    """"different", "equal within the margin", "cannot be told apart"; or why it is refused: "no proof",
+    "not comparable", "different machines"."""
     p_adjusted: float | None = None
     """The same after Holm's correction over all pairs of the table: what the verdict rests on."""
     margin: float
@@ -74,7 +64,7 @@ def judge(
     *,
     margin: float,
     across_machines: bool = False,
-    proofs: Collection[Proof] = (),
+    fairness: Fairness | None = None,
 ) -> list[PairVerdict]:
     """Verdicts on all pairs that answer the same question; Holm's correction over those with a p value."""
     pairs: list[PairVerdict] = []
@@ -86,7 +76,7 @@ def judge(
         if questions[i] != questions[j]:
             continue
         a, b = groups[i], groups[j]
-        refused = _refusal(a, b, across_machines=across_machines, proofs=proofs)
+        refused = _refusal(a, b, across_machines=across_machines, fairness=fairness or Fairness())
         if refused is not None:
             pairs.append(_refused_pair(keys[i], keys[j], *refused, margin=margin, n_runs=_fewer(a, b)))
             continue
@@ -132,14 +122,24 @@ def unlike(a: Runs, b: Runs) -> str | None:
     return None
 
 
-def _refusal(a: Runs, b: Runs, *, across_machines: bool, proofs: Collection[Proof]) -> tuple[str, str] | None:
+def _refusal(a: Runs, b: Runs, *, across_machines: bool, fairness: Fairness) -> tuple[str, str] | None:
     one, other = a.trial.framework.name, b.trial.framework.name
     if not across_machines and (why := unlike(a, b)):
         return DIFFERENT_MACHINES, f"{why}; to rank them all the same: --across-machines"
-    graph = a.trial.workload.graph
-    if one != other and not any(p.graph == graph and {one, other} <= p.frameworks for p in proofs):
-        why = f"nothing shows yet that {one} and {other} compute the same"
-        return NO_PROOF, f"{why}: without a fairness proof they are shown and not ranked"
+    proofs = [fairness.of(a.trial), fairness.of(b.trial)]
+    for proof in proofs:
+        if proof is not None and proof.verdict == NOT_COMPARABLE:
+            return NOT_COMPARABLE, f"{proof.name}: {'; '.join(proof.reasons)}"
+    if one == other:
+        return None
+    for name, proof in zip((one, other), proofs, strict=True):
+        if proof is None:
+            why = f"nothing can show that {one} and {other} compute the same"
+            return NO_PROOF, f"{why}: there is no proof for {name}, so they are shown and not ranked"
+        if proof.verdict == NO_PROOF:
+            missing = f"{proof.name}: {'; '.join(proof.reasons)}"
+            why = f"nothing shows yet that {one} and {other} compute the same ({missing})"
+            return NO_PROOF, f"{why}, so they are shown and not ranked; prove it: paceline check fairness STUDY"
     return None
 
 

@@ -106,6 +106,7 @@ class Null(Framework):
             "allreduce": Strategy(doc="Synchronous data parallelism with a ring all-reduce."),
             "single": Strategy(max_workers=1, doc="One worker, no exchange."),
         },
+        trains=False,
         data_parallel="allreduce",
         knobs=KNOBS,
         phases=PHASES,

@@ -97,6 +97,8 @@ class Capabilities:
     """Whether per-layer times can be had."""
     phases_by: str = "timers"
     """Where its phases come from: "timers", "differences" of separate executables, "operators" of a profile, "law"."""
+    trains: bool = True
+    """Whether it trains the workload's graph, so that a fairness proof can speak of it."""
     ports: Callable[[Trial], int] = field(default=lambda _trial: 1)
     """Ports that a run of this trial needs on each host."""
     startup_s: float = 5.0

@@ -109,6 +109,17 @@ def _frameworks(study: Study, catalog: Catalog) -> Iterator[FrameworkChoice]:
             )  # fmt: skip
 
 
+def default_choice(catalog: Catalog, name: str, **knobs: Any) -> FrameworkChoice:
+    """A framework with its own data parallelism and its default knobs, but for those given."""
+    known = catalog.capabilities[name]
+    environment, lock = catalog.environments[name]
+    chosen = {knob: description.default for knob, description in known.knobs.items()} | knobs
+    return FrameworkChoice(
+        name=name, strategy=known.data_parallel, strategy_class=known.class_of(known.data_parallel, chosen),
+        knobs=chosen, environment=environment, lock=lock, one_process=known.strategies[known.data_parallel].one_process,
+    )  # fmt: skip
+
+
 def _knob_axes(
     asked: Mapping[str, tuple[Any, ...]], known: Mapping[str, Knob], where: str, more: str
 ) -> dict[str, tuple[Any, ...]]:

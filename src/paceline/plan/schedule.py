@@ -96,8 +96,9 @@ def schedule(
     attempts: Mapping[tuple[str, int], int] | None = None,
     retry: Collection[str] = (),
     repeats: Mapping[str, int] | None = None,
+    proofs: Sequence[Trial] = (),
 ) -> Plan:
-    """Order the runs of a study in interleaved rounds.
+    """Order the runs of a study: those of the fairness proof, once each, then interleaved rounds.
 
     Args:
         estimate: seconds a run of this trial will take.
@@ -105,21 +106,22 @@ def schedule(
         attempts: (trial id, repeat) → attempts recorded so far.
         retry: outcomes that are run again.
         repeats: total repeats by trial id, instead of the study's minimum; trials not named are left alone.
+        proofs: runs of the fairness proof.
     """
     done, attempts = done or {}, attempts or {}
     skipped = tuple(Skip(trial=e.trial, reason=e.refusal) for e in expanded if e.refusal)
     trials = [e.trial for e in expanded if not e.refusal]
     wanted = repeats or {trial.id: study.repeats.minimum for trial in trials}
     runs, already = [], []
+    asked = [(trial, 0) for trial in proofs]
     for repeat in range(max(wanted.values(), default=0)):
         order = trials if repeat % 2 == 0 else trials[::-1]
-        for trial in order:
-            if repeat >= wanted.get(trial.id, 0):
-                continue
-            outcome = done.get((trial.id, repeat))
-            if outcome is not None and outcome not in retry:
-                already.append(Skip(trial=trial, repeat=repeat, reason=f"recorded: {outcome}"))
-                continue
-            attempt = attempts.get((trial.id, repeat), 0)
-            runs.append(PlannedRun(trial=trial, repeat=repeat, attempt=attempt, estimate_s=estimate(trial)))
+        asked += [(trial, repeat) for trial in order if repeat < wanted.get(trial.id, 0)]
+    for trial, repeat in asked:
+        outcome = done.get((trial.id, repeat))
+        if outcome is not None and outcome not in retry:
+            already.append(Skip(trial=trial, repeat=repeat, reason=f"recorded: {outcome}"))
+            continue
+        attempt = attempts.get((trial.id, repeat), 0)
+        runs.append(PlannedRun(trial=trial, repeat=repeat, attempt=attempt, estimate_s=estimate(trial)))
     return Plan(study=study.name, runs=tuple(runs), skipped=skipped, done=tuple(already))

@@ -5,11 +5,13 @@ Left of here we act, right of here we only compute.
 
 from paceline.record.checks import check
 from paceline.record.export import runs_table, samples_table, to_csv, to_json, write_parquet
-from paceline.record.record import SCHEMA_VERSION, Doubt, Outcome, OutcomeKind, Rank, Record
+from paceline.record.record import MEASUREMENT, PROOF, SCHEMA_VERSION, Doubt, Outcome, OutcomeKind, Rank, Record
 from paceline.record.store import Store
 from paceline.record.summary import RunSummary, summarize
 
 __all__ = [
+    "MEASUREMENT",
+    "PROOF",
     "SCHEMA_VERSION",
     "Doubt",
     "Outcome",

@@ -17,6 +17,8 @@ from paceline.plan.trial import Trial
 
 SCHEMA_VERSION = 1
 """Version of what is stored; `migrate` knows the steps from each earlier one."""
+MEASUREMENT, PROOF = "measurement", "proof"
+"""Kinds of records."""
 
 
 class OutcomeKind(str, Enum):
@@ -116,8 +118,8 @@ class Record:
     """Warnings found when the numbers checked themselves."""
     paceline: str
     """Version that made it."""
-    kind: str = "measurement"
-    """What sort of facts: "measurement", or another word for records that are not to be compared as runs."""
+    kind: str = MEASUREMENT
+    """What sort of facts: "measurement", or "proof": a run that shows what is computed and whose times mean nothing."""
     phases_by: str = "timers"
     """Where the phases come from: "timers", "differences", "operators" or "law"."""
     hosts: tuple[Mapping[str, Any], ...] = ()

@@ -2,6 +2,6 @@
 
 from paceline.report.answer import answer
 from paceline.report.glyphs import for_encoding
-from paceline.report.text import comparison_table, report
+from paceline.report.text import comparison_table, fairness_report, report
 
-__all__ = ["answer", "comparison_table", "for_encoding", "report"]
+__all__ = ["answer", "comparison_table", "fairness_report", "for_encoding", "report"]

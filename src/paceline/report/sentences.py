@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paceline.compare import DIFFERENT_MACHINES, NO_PROOF, Comparison, PairVerdict, Quantity
+from paceline.compare import DIFFERENT_MACHINES, NO_PROOF, NOT_COMPARABLE, Comparison, PairVerdict, Quantity
 from paceline.report import numbers
 from paceline.stats import Verdict
 
@@ -68,7 +68,7 @@ def as_quantity(pair: PairVerdict) -> Quantity:
 
 
 def is_refused(pair: PairVerdict) -> bool:
-    return pair.verdict in {NO_PROOF, DIFFERENT_MACHINES}
+    return pair.verdict in {NO_PROOF, NOT_COMPARABLE, DIFFERENT_MACHINES}
 
 
 def _about_the_fastest(pairs: Sequence[PairVerdict]) -> list[PairVerdict]:

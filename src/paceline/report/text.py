@@ -6,13 +6,14 @@ Works without colour, at 80 columns, and after `glyphs.for_encoding` in plain AS
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from paceline.compare import Comparison, Row
+from paceline.compare import Comparison, Proof, Row
 from paceline.report import numbers
 from paceline.report.answer import answer
 from paceline.report.charts import phase_table, scaling_charts
+from paceline.report.fairness import fairness_sentences, fairness_table
 from paceline.report.names import Names, name_rows
 from paceline.report.sentences import verdict_sentences
 from paceline.report.table import Column, draw
@@ -34,6 +35,7 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
         phase_table(comparison, names, width),
         scaling_charts(comparison, names, width),
         verdict_lines(comparison, names, width),
+        fairness_lines(comparison.proofs, width),
         failure_lines(comparison, names, width),
         warning_lines(comparison, names, width),
         note_lines(comparison, width),
@@ -96,6 +98,17 @@ def measurement_table(comparison: Comparison, names: Names, width: int) -> str:
 
 def verdict_lines(comparison: Comparison, names: Names, width: int) -> str:
     return _items("Verdicts", verdict_sentences(comparison, names.of), width)
+
+
+def fairness_lines(proofs: Sequence[Proof], width: int) -> str:
+    return _items("Fairness", fairness_sentences(proofs), width)
+
+
+def fairness_report(proofs: Sequence[Proof], width: int = WIDTH) -> str:
+    """Everything that `check fairness` shows."""
+    if not proofs:
+        return "nothing to prove: no trial of this study trains a graph here"
+    return f"{fairness_table(proofs, width)}\n\n{fairness_lines(proofs, width)}"
 
 
 def failure_lines(comparison: Comparison, names: Names, width: int) -> str:

@@ -25,7 +25,7 @@ from paceline.plan.job import make_job
 from paceline.plan.process import Process, Topology
 from paceline.plan.schedule import PlannedRun
 from paceline.plan.trial import Trial
-from paceline.record import Doubt, Outcome, OutcomeKind, Rank, Record, check
+from paceline.record import MEASUREMENT, PROOF, Doubt, Outcome, OutcomeKind, Rank, Record, check
 from paceline.run import host_state
 from paceline.run.events import RankEvents, layers_table, log_tail, read_events, samples_table
 from paceline.run.inputs import prepare_inputs
@@ -98,10 +98,12 @@ def _attempt(planned: PlannedRun, study: str, bench: Bench) -> Record:
         started=started, elapsed_s=time.monotonic() - clock, outcome=facts.outcome, ranks=facts.ranks,
         machine=bench.machine, state=facts.state, environment=facts.environment, resources=facts.resources,
         inputs=facts.inputs, doubts=tuple(facts.doubts), paceline=__version__, hosts=facts.hosts,
+        kind=PROOF if trial.measure.evidence else MEASUREMENT,
         phases_by=bench.frameworks[trial.framework.name].capabilities.phases_by,
         samples=facts.samples, layers=facts.layers,
     )  # fmt: skip
-    return replace(record, doubts=(*record.doubts, *check(record)))
+    # A proof's times mean nothing, so there is nothing to doubt about them.
+    return record if record.kind == PROOF else replace(record, doubts=(*record.doubts, *check(record)))
 
 
 def clear_scratch(planned: PlannedRun, bench: Bench) -> None:

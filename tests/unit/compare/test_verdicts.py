@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.compare import Proof, compare
+from paceline.compare import Fairness, Proof, compare
+from paceline.plan.proof import proof_run
 from records import make_record, make_trial
 
 
@@ -87,19 +88,30 @@ def test_two_frameworks_without_proof_are_not_ranked():
 
     (pair,) = compare(records).verdicts
     assert (pair.verdict, pair.ratio, pair.p) == ("no proof", None, None)
-    assert "without a fairness proof" in pair.note
+    assert "shown and not ranked" in pair.note
 
 
-def test_two_frameworks_with_a_proof_on_the_same_graph_are_ranked():
+def test_two_frameworks_are_ranked_when_both_agree_with_the_reference_and_else_it_is_said_why_not():
     records = [*repeats(), *repeats(trial=jax_trial(), step_s=0.1)]
-    graph = records[0].trial.workload.graph
-    frameworks = frozenset({"torch", "jax"})
 
-    proven = compare(records, proofs=[Proof(graph=graph, frameworks=frameworks)])
-    elsewhere = compare(records, proofs=[Proof(graph="another", frameworks=frameworks)])
+    def verdict(**jax):
+        both = Fairness([proof_of(records[0].trial), proof_of(records[-1].trial, **jax)])
+        (pair,) = compare(records, fairness=both).verdicts
+        return pair
 
-    assert [pair.verdict for pair in proven.verdicts] == ["different"]
-    assert [pair.verdict for pair in elsewhere.verdicts] == ["no proof"]
+    assert verdict().verdict == "different"
+    refused = verdict(verdict="not comparable", reasons=("the loss of step 3 is far off",))
+    assert (refused.verdict, refused.ratio) == ("not comparable", None)
+    assert "the loss of step 3 is far off" in refused.note
+    assert verdict(verdict="no proof", reasons=("its proof run has not been run",)).verdict == "no proof"
+
+
+def proof_of(trial, **changes):
+    told = {
+        "trial": proof_run(trial).id, "framework": trial.framework.name, "strategy": trial.framework.strategy,
+        "strategy_class": "exact", "workload": trial.workload.model, "workers": 2, "verdict": "agrees",
+    }  # fmt: skip
+    return Proof(**(told | changes))
 
 
 def test_two_machines_are_not_ranked_unless_asked():

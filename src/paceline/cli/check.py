@@ -1,0 +1,46 @@
+"""`paceline check fairness STUDY`: do the study's frameworks compute the same? Runs the proof, shows it."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.cli.run import Narrator
+from paceline.compare import AGREES
+from paceline.errors import FairnessError
+from paceline.spec import load_study
+from paceline.workbench import Workbench, store_folder
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("check", help="whether frameworks compute the same: the fairness proof")
+    subjects = parser.add_subparsers(dest="subject", metavar="WHAT", required=True)
+    fairness = subjects.add_parser("fairness", help="compare what each framework computes with a float64 reference")
+    fairness.add_argument("study", help="study file (TOML)")
+    fairness.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
+    add_common(fairness)
+    fairness.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    study = load_study(args.study)
+    bench = Workbench(study, store_folder(args.store), proving=True)
+    bench.run(Narrator(), retry_failed=args.retry_failed, only_proof=True)
+    proofs = list(bench.fairness().proofs.values())
+    if args.json:
+        emit({"study": study.name, "proofs": [proof.to_json() for proof in proofs]})
+    else:
+        from paceline.report import fairness_report
+
+        show(fairness_report(proofs, width()))
+    failed = [proof for proof in proofs if proof.verdict != AGREES]
+    if failed or not proofs:
+        names = ", ".join(dict.fromkeys(f"{proof.name} ({proof.verdict})" for proof in failed)) or "nothing to prove"
+        raise FairnessError(
+            f"not shown to compute the same: {names}",
+            hint=f"the reasons stand above; what failed runs again with: "
+            f"{command(args, 'check', 'fairness', args.study, '--retry-failed')}",
+        )
+    say(f"next: {command(args, 'run', args.study)}")
+    return 0

@@ -1,0 +1,298 @@
+"""The fairness proof, read: does each framework compute what the graph says, as far as float32 can tell?
+
+Pure. The records of a `ProofCase` come in; a `Proof` goes out, with every distance beside what was allowed. Distances
+are relative to the float64 reference. What is allowed is FACTOR times the distance of the trusted float32 runs (the
+yardsticks), never less than FACTOR times the spacing of float32 numbers, which no float32 program can undercut but by
+luck. Rounding errors grow from step to step, so at each step the yardstick is the largest distance so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.compare.quantity import finite
+from paceline.plan.proof import ProofCase, proof_run
+from paceline.plan.trial import Trial
+from paceline.record.record import Record
+
+FACTOR = 5.0
+"""How much further from the reference than PyTorch's float32 a framework may be."""
+FLOAT32_SPACING = 2.0**-23
+NEGLIGIBLE = 1e-5
+"""A tensor whose gradient is a smaller part of the whole than this is held to that part: its own norm is rounding."""
+ENDS = 2
+"""Losses averaged at both ends to see whether they fall: the proof's batches alternate between two."""
+
+AGREES = "agrees"
+NOT_COMPARABLE = "not comparable"
+NO_PROOF = "no proof"
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Distance:
+    """How far something is from the reference, and how far it might be."""
+
+    what: str
+    """In words: "loss of step 0" …"""
+    distance: float
+    """Relative."""
+    allowed: float | None
+    """None: only told, for strategies that do not promise exactness."""
+
+    @property
+    def ok(self) -> bool:
+        return self.allowed is None or self.distance <= self.allowed
+
+    def to_json(self) -> dict[str, Any]:
+        return {"what": self.what, "distance": finite(self.distance), "allowed": finite(self.allowed), "ok": self.ok}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Proof:
+    """What is known about one framework's strategy on one graph."""
+
+    trial: str
+    """Id of the run that was judged."""
+    framework: str
+    strategy: str
+    strategy_class: str
+    workload: str
+    workers: int
+    verdict: str
+    """"agrees", "not comparable" or "no proof"."""
+    reasons: tuple[str, ...] = ()
+    """Why it does not agree; several, the plainest first."""
+    distances: tuple[Distance, ...] = ()
+    told: tuple[str, ...] = ()
+    """What else the class of the strategy promises, as it was seen: falling loss, staleness, compression error."""
+    flops_ratio: float | None = None
+    """The framework's own count of a training step over the graph's; None where it does not count."""
+    traits: Mapping[str, str] = field(default_factory=dict)
+    """What may differ between frameworks that compute the same: version, layout, BLAS, compiler, threads, dropout."""
+
+    @property
+    def name(self) -> str:
+        return f"{self.framework} {self.strategy}"
+
+    def to_json(self) -> dict[str, Any]:
+        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return data | {
+            "reasons": list(self.reasons), "told": list(self.told), "traits": dict(self.traits),
+            "distances": [distance.to_json() for distance in self.distances],
+            "flops_ratio": finite(self.flops_ratio),
+        }  # fmt: skip
+
+
+class Fairness:
+    """All proofs of a study, found by the trials they speak for."""
+
+    def __init__(self, proofs: Iterable[Proof] = ()) -> None:
+        self.proofs = {proof.trial: proof for proof in proofs}
+
+    def of(self, trial: Trial) -> Proof | None:
+        """The proof that speaks for a trial."""
+        return self.proofs.get(proof_run(trial).id)
+
+    def to_json(self) -> list[dict[str, Any]]:
+        return [proof.to_json() for proof in self.proofs.values()]
+
+
+def prove(cases: Iterable[ProofCase], records: Mapping[str, Record]) -> Fairness:
+    """Judge every case. `records`: trial id → its proof run."""
+    return Fairness(_judge(case, records) for case in cases)
+
+
+def _judge(case: ProofCase, records: Mapping[str, Record]) -> Proof:
+    trial = case.subject
+    told: dict[str, Any] = {
+        "trial": trial.id, "framework": trial.framework.name, "strategy": trial.framework.strategy,
+        "strategy_class": trial.framework.strategy_class, "workload": trial.workload.model, "workers": trial.workers,
+    }  # fmt: skip
+    for needed, what in ((trial, "its proof run"), (case.reference, "the reference")):
+        record = records.get(needed.id)
+        if record is None:
+            return Proof(verdict=NO_PROOF, reasons=(f"{what} has not been run",), **told)
+        if not record.ok:
+            why = f"{what} {record.outcome.kind.value.replace('_', ' ')}: {record.outcome.reason}"
+            return Proof(verdict=NO_PROOF, reasons=(why,), **told)
+    mine, reference = _Evidence(records[trial.id]), _Evidence(records[case.reference.id])
+    trusted = [_Evidence(records[y.id]) for y in case.yardsticks if y.id in records and records[y.id].ok]
+    if not trusted:
+        return Proof(verdict=NO_PROOF, reasons=("no trusted float32 run tells what rounding amounts to",), **told)
+    told |= {"traits": mine.traits, "flops_ratio": mine.flops_ratio}
+    if trial.framework.strategy_class == "exact":
+        distances = _distances(mine, reference, trusted)
+        reasons = [*mine.wrong_parameters(), *_too_far(distances), *mine.unequal_ranks()]
+        seen = [*mine.own_statistics()]
+    else:
+        distances = _told_distances(mine, reference)
+        reasons = [*mine.wrong_parameters(), *mine.loss_does_not_fall()]
+        seen = [mine.loss_course(), *mine.staleness()]
+    verdict = NOT_COMPARABLE if reasons else AGREES
+    return Proof(verdict=verdict, reasons=tuple(reasons), distances=tuple(distances), told=tuple(seen), **told)
+
+
+def _distances(mine: _Evidence, reference: _Evidence, trusted: Sequence[_Evidence]) -> list[Distance]:
+    yardstick = np.max([loss_distance(one, reference) for one in trusted], axis=0)
+    # Of the largest so far: by luck a rounded loss can equal the true one.
+    allowed = FACTOR * np.maximum(np.maximum.accumulate(yardstick), FLOAT32_SPACING)
+    loss = loss_distance(mine, reference)
+    worst = int(np.argmax(loss / allowed))
+    found = [
+        Distance(what="loss of step 0", distance=float(loss[0]), allowed=float(allowed[0])),
+        Distance(what=f"loss of step {worst}", distance=float(loss[worst]), allowed=float(allowed[worst])),
+    ]
+    for what, measure in (("gradient norms", norm_distance), ("gradient", gradient_distance)):
+        most = max(FLOAT32_SPACING, *(measure(one, reference) for one in trusted))
+        found.append(Distance(what=what, distance=measure(mine, reference), allowed=FACTOR * most))
+    return found
+
+
+def _told_distances(mine: _Evidence, reference: _Evidence) -> list[Distance]:
+    if not mine.gradients:
+        return []
+    return [Distance(what="gradient", distance=gradient_distance(mine, reference), allowed=None)]
+
+
+def _too_far(distances: Iterable[Distance]) -> list[str]:
+    return [
+        f"{d.what} is {d.distance:.1e} from the reference, {d.allowed:.1e} would be rounding"
+        for d in distances
+        if not d.ok
+    ]
+
+
+def loss_distance(mine: _Evidence, reference: _Evidence) -> Floats:
+    """Relative distance of the loss at each step, the largest over ranks."""
+    wanted = reference.losses_as_seen_by(mine)
+    return np.asarray(np.max(np.abs(mine.losses - wanted) / np.abs(wanted), axis=0))
+
+
+def norm_distance(mine: _Evidence, reference: _Evidence) -> float:
+    """The largest relative distance of a tensor's gradient norm."""
+    whole = reference.gradient_norm
+    return max(
+        abs(mine.gradients[name]["norm"] - tensor["norm"]) / max(tensor["norm"], NEGLIGIBLE * whole)
+        if name in mine.gradients
+        else np.inf
+        for name, tensor in reference.gradients.items()
+    )
+
+
+def gradient_distance(mine: _Evidence, reference: _Evidence) -> float:
+    """Distance of the whole gradient over its norm, from the sketches."""
+    square = 0.0
+    for name, tensor in reference.gradients.items():
+        if name not in mine.gradients:
+            return np.inf
+        apart = np.subtract(mine.gradients[name]["sketch"], tensor["sketch"])
+        square += float(np.mean(apart**2))
+    return float(np.sqrt(square)) / reference.gradient_norm
+
+
+class _Evidence:
+    """What one proof run shows."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.trial = record.trial
+        self._shown = [dict(rank.facts.get("evidence", {})) for rank in record.ranks]
+        self.gradients: dict[str, Any] = {}
+        """Tensor → norm and sketch, of all that any rank holds."""
+        for shown in self._shown:
+            self.gradients |= shown.get("gradients", {})
+
+    @property
+    def gradient_norm(self) -> float:
+        return float(np.sqrt(sum(tensor["norm"] ** 2 for tensor in self.gradients.values())))
+
+    @property
+    def losses(self) -> Floats:
+        """One row a rank, one column a step."""
+        assert self.record.samples is not None
+        table = self.record.samples
+        rank, step, loss = (np.asarray(table[name].to_pylist(), dtype=float) for name in ("rank", "step", "loss"))
+        return np.stack([loss[rank == r][np.argsort(step[rank == r])] for r in np.unique(rank)])
+
+    def losses_as_seen_by(self, other: _Evidence) -> Floats:
+        """This reference's losses, each rank of the other beside the worker whose batch it has seen."""
+        of_workers = np.asarray(self.record.ranks[0].facts["losses"], dtype=float)
+        ranks = len(other.losses)
+        if ranks == len(of_workers) and not other.loss_is_global:
+            return of_workers
+        # One process for all workers, or all ranks on all samples: the mean.
+        return np.repeat(of_workers.mean(axis=0, keepdims=True), ranks, axis=0)
+
+    @property
+    def loss_is_global(self) -> bool:
+        return self.record.ranks[0].facts.get("loss_over") == "global"
+
+    @property
+    def flops_ratio(self) -> float | None:
+        counted = self.record.ranks[0].facts.get("framework_flops")
+        inputs = self.record.inputs
+        expected = inputs["forward_flops"] + inputs["backward_flops"]
+        if not counted or not expected:
+            return None
+        return float(counted) / (float(expected) * self.trial.workload.batch_per_worker)
+
+    @property
+    def traits(self) -> dict[str, str]:
+        rank = self.record.ranks[0]
+        shown = {"version": rank.framework_version, "python": rank.python}
+        for name in ("layout", "blas", "compiled", "precision", "wrapped", "dropout"):
+            shown[name] = rank.facts.get(name)
+        return {name: str(value) for name, value in shown.items() if value is not None}
+
+    def wrong_parameters(self) -> list[str]:
+        """A rank of a strategy that splits the model holds a part: then the tensors of all ranks must be there."""
+        expected = self.record.inputs["parameters"]
+        counted = {rank.parameters for rank in self.record.ranks}
+        if counted == {expected}:
+            return []
+        return [f"it trains {min(n or 0 for n in counted)} parameters, the graph has {expected}"]
+
+    def unequal_ranks(self) -> list[str]:
+        """Tensors that several ranks hold and that differ after the last step."""
+        differing = self._differing("weights")
+        if not differing:
+            return []
+        return [f"{len(differing)} trainable tensor(s) differ between ranks after {len(self.losses[0])} steps"]
+
+    def own_statistics(self) -> list[str]:
+        differing = self._differing("statistics")
+        return [f"{len(differing)} batch-norm statistic(s) are each rank's own"] if differing else []
+
+    def _differing(self, what: str) -> list[str]:
+        held: dict[str, list[Any]] = {}
+        for shown in self._shown:
+            for name, tensor in shown.get(what, {}).items():
+                held.setdefault(name, []).append(tensor)
+        return [name for name, tensors in held.items() if any(tensor != tensors[0] for tensor in tensors)]
+
+    def _ends(self) -> tuple[float, float]:
+        course = self.losses.mean(axis=0)
+        return float(course[:ENDS].mean()), float(course[-ENDS:].mean())
+
+    def loss_does_not_fall(self) -> list[str]:
+        first, last = self._ends()
+        return [] if last < first else [f"the loss does not fall: {first:.4g}, then {last:.4g}"]
+
+    def loss_course(self) -> str:
+        first, last = self._ends()
+        return f"loss falls from {first:.4g} to {last:.4g} in {len(self.losses[0])} steps"
+
+    def staleness(self) -> list[str]:
+        found = self.record.ranks[0].facts.get("staleness")
+        if self.trial.framework.strategy_class != "asynchronous":
+            return []
+        if not found:
+            return ["staleness is not known"]
+        return [f"staleness {found['mean']:.2g} updates on average, {found['max']:g} at most"]

@@ -1,0 +1,75 @@
+"""Which runs show that frameworks compute the same: the fairness proof, as trials like any other.
+
+Pure, and knows no framework: who is the reference and who tells what float32 rounding amounts to is passed in. What a
+trial computes does not depend on how many samples, threads or hosts it is measured with, so one proof serves all trials
+of a framework's strategy and knobs on a graph, alone or with peers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from paceline.plan.trial import FrameworkChoice, Limits, MeasureChoice, Trial
+
+STEPS = 20
+"""Steps of a proof: far enough for a wrong momentum, decay or statistic to show."""
+BATCH = 8
+"""Samples a worker, at most: what is computed is the same as with more, and a proof should be short."""
+WORKERS = 2
+"""Workers of a proof of an exchange: with two there is a mean to get wrong."""
+TIME_LIMIT_S = 900.0
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ProofCase:
+    """Runs that belong together: one that is judged, and those it is judged by."""
+
+    subject: Trial
+    """Shows what some trials of the study compute."""
+    reference: Trial
+    """The same in float64, all workers in turn in one process."""
+    yardsticks: tuple[Trial, ...]
+    """The same in float32 by a framework that is trusted: their distance from the reference is what rounding does."""
+
+    @property
+    def trials(self) -> tuple[Trial, ...]:
+        return (self.reference, *self.yardsticks, self.subject)
+
+
+def proof_run(trial: Trial) -> Trial:
+    """The run that shows what this trial computes."""
+    return replace(
+        trial,
+        workload=replace(
+            trial.workload, batch_per_worker=min(trial.workload.batch_per_worker, BATCH), scaling="weak",
+            input="resident", loader_workers=0,
+        ),
+        cluster=replace(
+            trial.cluster, hosts=1, workers_per_host=min(trial.workers, WORKERS), threads_per_worker=1, network=None,
+            oversubscribe=False,
+        ),
+        measure=MeasureChoice(warmup_steps=0, steps=STEPS, layers=False, evidence=True),
+        limits=Limits(time_s=max(trial.limits.time_s, TIME_LIMIT_S), memory_bytes=None),
+    )  # fmt: skip
+
+
+def proof_cases(
+    trials: Iterable[Trial], *, reference: FrameworkChoice, yardsticks: Sequence[FrameworkChoice]
+) -> list[ProofCase]:
+    """One case for each different thing that the trials compute, in their order."""
+    cases: dict[str, ProofCase] = {}
+    for trial in trials:
+        subject = proof_run(trial)
+        if subject.id not in cases:
+            cases[subject.id] = ProofCase(
+                subject=subject,
+                reference=replace(subject, framework=reference),
+                yardsticks=tuple(replace(subject, framework=choice) for choice in yardsticks),
+            )
+    return list(cases.values())
+
+
+def runs_of(cases: Iterable[ProofCase]) -> list[Trial]:
+    """Every trial of the cases once: what the others are judged by comes first."""
+    return list({trial.id: trial for case in cases for trial in case.trials}.values())

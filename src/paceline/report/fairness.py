@@ -1,0 +1,89 @@
+"""The fairness proof in words and as a table: who computes the same, how close, and what still differs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from paceline.compare import AGREES, Distance, Proof
+from paceline.report.table import Column, draw
+
+TRAITS = ("version", "python", "layout", "blas", "compiled", "precision", "wrapped", "dropout")
+
+
+def fairness_sentences(proofs: Sequence[Proof]) -> list[str]:
+    """A sentence for what agrees, one for each that does not, one for what still differs."""
+    if not proofs:
+        return []
+    sentences = [_agreement(workload, mine) for workload, mine in _by_workload(proofs) if mine]
+    sentences += [
+        f"{proof.name} on {proof.workload}, {_workers(proof)}: {proof.verdict}: {'; '.join(proof.reasons)}"
+        for proof in proofs
+        if proof.verdict != AGREES
+    ]
+    if differing := differences(proofs):
+        sentences.append("what still differs: " + "; ".join(differing))
+    return sentences
+
+
+def fairness_table(proofs: Sequence[Proof], width: int) -> str:
+    """One row a framework, strategy, workload and number of workers: each distance, and what was allowed."""
+    first = Column(
+        header="", cells=tuple(f"{p.workload}, {_workers(p)}: {p.name}" for p in proofs), right=False
+    )  # fmt: skip
+    columns = [
+        Column(header="loss, step 0", cells=tuple(_cell(p, "loss of step 0") for p in proofs)),
+        Column(header="worst of 20 steps", cells=tuple(_cell(p, "loss of step", last=True) for p in proofs)),
+        Column(header="gradient norms", cells=tuple(_cell(p, "gradient norms") for p in proofs)),
+        Column(header="gradient", cells=tuple(_cell(p, "gradient", exactly=True) for p in proofs)),
+        Column(header="FLOPs", cells=tuple("" if p.flops_ratio is None else f"× {p.flops_ratio:.2f}" for p in proofs)),
+        Column(header="", cells=tuple(p.verdict for p in proofs)),
+    ]
+    legend = (
+        "Distances are relative to the float64 reference; in brackets: allowed, 5 × what PyTorch's own float32 shows.\n"
+        "FLOPs: the framework's own count of a step over the graph's."
+    )
+    return f"{draw(first, columns, width)}\n{legend}"
+
+
+def differences(proofs: Iterable[Proof]) -> list[str]:
+    """Traits in which frameworks part, each with who has what."""
+    found = []
+    for trait in TRAITS:
+        held: dict[str, list[str]] = {}
+        for proof in proofs:
+            if (value := proof.traits.get(trait)) is not None and proof.framework not in held.setdefault(value, []):
+                held[value].append(proof.framework)
+        if len(held) > 1:
+            found.append(f"{trait}: " + ", ".join(f"{value} ({', '.join(who)})" for value, who in held.items()))
+    return found
+
+
+def _agreement(workload: str, proofs: Sequence[Proof]) -> str:
+    names = list(dict.fromkeys(proof.name for proof in proofs))
+    sides = " and ".join(dict.fromkeys(_workers(proof) for proof in proofs))
+    exact = [d for proof in proofs for d in proof.distances if d.allowed is not None]
+    told = list(dict.fromkeys(f"{proof.name}: {line}" for proof in proofs for line in proof.told))
+    sentence = f"{workload}, {sides}: {', '.join(names)} agree with the float64 reference"
+    if exact:
+        closest = max(exact, key=lambda d: d.distance / (d.allowed or 1.0))
+        sentence += f" (at worst the {closest.what}: {_numbers(closest)})"
+    return "; ".join([sentence, *told])
+
+
+def _by_workload(proofs: Sequence[Proof]) -> list[tuple[str, list[Proof]]]:
+    workloads = dict.fromkeys(proof.workload for proof in proofs)
+    return [(w, [p for p in proofs if p.workload == w and p.verdict == AGREES]) for w in workloads]
+
+
+def _workers(proof: Proof) -> str:
+    return f"{proof.workers} worker{'s' if proof.workers > 1 else ''}"
+
+
+def _cell(proof: Proof, what: str, *, last: bool = False, exactly: bool = False) -> str:
+    found = [d for d in proof.distances if (d.what == what if exactly else d.what.startswith(what))]
+    return _numbers(found[-1 if last else 0]) if found else ""
+
+
+def _numbers(distance: Distance) -> str:
+    allowed = "" if distance.allowed is None else f" ({distance.allowed:.1e})"
+    return f"{distance.distance:.1e}{allowed}"

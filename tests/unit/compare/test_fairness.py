@@ -1,0 +1,187 @@
+"""The fairness proof, judged on records whose distances from the reference are known."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from paceline.compare import prove
+from paceline.compare.fairness import FACTOR, FLOAT32_SPACING
+from paceline.plan.proof import STEPS, proof_cases, proof_run, runs_of
+from paceline.record import OutcomeKind
+from paceline_worker.evidence import describe
+from records import make_record, make_trial
+
+ROUNDING = 1e-6
+"""Relative distance of the trusted float32 runs from the reference."""
+PARAMETERS = 269722
+SHAPES = {"conv.weight": (4, 3), "fc.bias": (5,)}
+
+
+def tensors(scale=1.0, tilt=0.0):
+    """Gradients: `scale` changes their norms, `tilt` their direction alone."""
+    random = np.random.default_rng(0)
+    found = {}
+    for name, shape in SHAPES.items():
+        array, other = random.normal(size=shape), random.normal(size=shape)
+        turned = array + tilt * other
+        found[name] = describe(name, scale * turned * np.linalg.norm(array) / np.linalg.norm(turned))
+    return found
+
+
+TRUTH = 2.0 * 0.95 ** np.arange(STEPS)
+
+
+def proof_record(trial, *, losses=None, gradients=None, weights=None, facts=None, parameters=PARAMETERS):
+    """A proof run; `losses`, `gradients` and `weights` by rank."""
+    ranks = trial.ranks
+    losses = losses if losses is not None else [TRUTH] * ranks
+    record = make_record(trial=replace(trial, framework=replace(trial.framework, one_process=False)))
+    samples = pa.table({
+        "rank": np.repeat(np.arange(ranks), STEPS), "step": np.tile(np.arange(STEPS), ranks),
+        "loss": np.concatenate(losses),
+    })  # fmt: skip
+    shown = [
+        {"gradients": (gradients or [tensors()] * ranks)[r], "weights": (weights or [tensors()] * ranks)[r]}
+        for r in range(ranks)
+    ]
+    return replace(
+        record, trial=trial, samples=samples, kind="proof",
+        inputs={"parameters": PARAMETERS, "forward_flops": 1e6, "backward_flops": 2e6},
+        ranks=tuple(
+            replace(record.ranks[r], parameters=parameters, facts={"evidence": shown[r], **(facts or {})})
+            for r in range(ranks)
+        ),
+    )  # fmt: skip
+
+
+def verdict(subject, *, workers=1, strategy_class="exact", rounding=ROUNDING, **shown):
+    """The proof of one subject whose judges are as they should be."""
+    trial = make_trial(framework="jax", workers=workers, strategy_class=strategy_class)
+    trusted = make_trial(framework="torch", workers=workers).framework
+    reference = replace(trusted, name="reference", one_process=True)
+    (case,) = proof_cases([trial], reference=reference, yardsticks=[trusted])
+    by_worker = shown.pop("by_worker", [TRUTH] * workers)
+    records = {
+        case.reference.id: proof_record(
+            case.reference, losses=[np.mean(by_worker, axis=0)], facts={"losses": [list(one) for one in by_worker]}
+        ),
+        case.yardsticks[0].id: proof_record(
+            case.yardsticks[0],
+            losses=[one * (1 + rounding) for one in by_worker],
+            gradients=[tensors(1 + rounding)] * workers,
+        ),
+    }
+    if subject is not None:
+        records[case.subject.id] = subject(case.subject)
+    (proof,) = prove([case], records).proofs.values()
+    return proof
+
+
+def shows(**shown):
+    return lambda trial: proof_record(trial, **shown)
+
+
+@pytest.mark.parametrize(("factor", "expected"), [(0.0, "agrees"), (4.9, "agrees"), (5.1, "not comparable")])
+def test_a_loss_may_be_five_times_as_far_from_the_reference_as_pytorch(factor, expected):
+    proof = verdict(shows(losses=[TRUTH * (1 + factor * ROUNDING)]))
+
+    assert proof.verdict == expected
+    assert proof.distances[0].allowed == pytest.approx(FACTOR * ROUNDING)
+
+
+def test_one_step_far_off_is_found_and_named():
+    losses = TRUTH.copy()
+    losses[13] *= 1.001
+
+    proof = verdict(shows(losses=[losses]))
+
+    assert proof.verdict == "not comparable"
+    assert proof.reasons[0].startswith("loss of step 13")
+
+
+def test_a_yardstick_that_hits_the_truth_by_luck_still_allows_float32_rounding():
+    proof = verdict(shows(losses=[TRUTH * (1 + 4 * FLOAT32_SPACING)]), rounding=0.0)
+
+    assert proof.distances[0].allowed == pytest.approx(5 * FLOAT32_SPACING)
+    assert proof.verdict == "agrees"
+
+
+def test_gradients_of_another_length_or_another_direction_are_found():
+    longer = verdict(shows(gradients=[tensors(scale=1.01)]))
+    turned = verdict(shows(gradients=[tensors(tilt=0.01)]))
+
+    assert "gradient norms" in longer.reasons[0]
+    assert [reason.split(" is ")[0] for reason in turned.reasons] == ["gradient"]
+
+
+def test_a_tensor_without_gradient_is_found():
+    missing = tensors()
+    del missing["fc.bias"]
+
+    assert verdict(shows(gradients=[missing])).verdict == "not comparable"
+
+
+def test_another_number_of_parameters_is_found():
+    assert "parameters" in verdict(shows(parameters=PARAMETERS - 1)).reasons[0]
+
+
+def test_each_rank_is_held_to_the_loss_of_its_own_half_of_the_batch():
+    halves = [TRUTH * 1.1, TRUTH * 0.9]
+
+    right = verdict(shows(losses=halves), workers=2, by_worker=halves)
+    swapped = verdict(shows(losses=halves[::-1]), workers=2, by_worker=halves)
+    together = verdict(shows(losses=[TRUTH] * 2, facts={"loss_over": "global"}), workers=2, by_worker=halves)
+
+    assert (right.verdict, swapped.verdict, together.verdict) == ("agrees", "not comparable", "agrees")
+
+
+def test_weights_that_drift_apart_between_ranks_are_found():
+    proof = verdict(shows(weights=[tensors(), tensors(scale=1 + 1e-9)]), workers=2)
+
+    assert "differ between ranks" in proof.reasons[0]
+
+
+def test_an_approximate_strategy_must_make_the_loss_fall_and_its_error_is_told():
+    lossy = {"gradients": [tensors(tilt=0.3)] * 2}
+    falls = verdict(shows(**lossy), workers=2, strategy_class="approximate")
+    rises = verdict(shows(losses=[TRUTH[::-1]] * 2, **lossy), workers=2, strategy_class="approximate")
+
+    assert falls.verdict == "agrees"
+    assert falls.distances[0].allowed is None
+    assert falls.distances[0].distance > 0.1
+    assert "does not fall" in rises.reasons[0]
+
+
+def test_an_asynchronous_strategy_tells_its_staleness_or_that_it_is_not_known():
+    told = verdict(shows(facts={"staleness": {"mean": 1.2, "max": 3}}), workers=2, strategy_class="asynchronous")
+    silent = verdict(shows(), workers=2, strategy_class="asynchronous")
+
+    assert "staleness 1.2 updates on average, 3 at most" in told.told
+    assert "staleness is not known" in silent.told
+
+
+def test_what_has_not_run_or_failed_is_no_proof_and_no_disagreement():
+    def failed(trial):
+        return replace(
+            proof_record(trial), outcome=replace(make_record().outcome, kind=OutcomeKind.FAILED, reason="out of luck")
+        )
+
+    assert verdict(None).reasons == ("its proof run has not been run",)
+    assert (verdict(failed).verdict, verdict(failed).reasons) == ("no proof", ("its proof run failed: out of luck",))
+
+
+def test_trials_that_compute_the_same_share_one_proof():
+    trials = [make_trial(batch=batch, workers=workers, threads=1) for batch in (16, 32) for workers in (1, 2, 4)]
+
+    assert len({proof_run(trial).id for trial in trials}) == 2
+
+
+def test_a_framework_that_is_a_yardstick_runs_its_proof_once():
+    trial = make_trial()
+    cases = proof_cases([trial], reference=replace(trial.framework, name="reference"), yardsticks=[trial.framework])
+
+    assert len(runs_of(cases)) == 2
