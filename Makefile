@@ -28,12 +28,12 @@ demo: $(STAMP)
 # Where PyTorch's environment cannot be built, its tests are skipped with the reason and all others still run.
 test: check
 	-$(BIN)/paceline env build torch-cpu
-	$(BIN)/python -m pytest -n auto -m "not frameworks"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not frameworks"
 
 # Frameworks that are too heavy for every test run: builds their environments, then runs their own tests.
 test-frameworks: $(STAMP)
 	$(BIN)/paceline env build jax-cpu
-	$(BIN)/python -m pytest -n auto -m frameworks
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m frameworks
 
 check: $(STAMP)
 	$(BIN)/ruff check .

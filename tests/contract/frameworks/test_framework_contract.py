@@ -1,0 +1,199 @@
+"""One contract for every framework, through the whole street with real processes, by its own capabilities.
+
+`make test` holds null and PyTorch to it, `make test-frameworks` all of them.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from framework_contract import Configuration, configurations
+from paceline.compare import Proof
+from paceline.environments import load_environment
+from paceline.frameworks import FRAMEWORKS, load_framework
+from paceline.record import OutcomeKind, Record
+from paceline.run.events import read_events
+from paceline.spec import Study, read_study
+from paceline.workbench import Workbench, graph_of
+
+QUICK = ("null", "torch", "reference")
+"""Frameworks of `make test`; the others are marked."""
+WORKLOADS: dict[str, dict[str, Any]] = {
+    "mlp": {},
+    "lenet5": {},
+    "resnet20": {"image_size": 16},
+    "googlenet": {"image_size": 64, "num_classes": 10},
+    "lstm": {"sequence_length": 8, "hidden": 32, "embedding": 32},
+    "transformer": {"sequence_length": 16, "hidden": 32, "vocabulary": 100},
+}
+"""Small forms of models that together have every kind of layer."""
+FACTS = ("threads", "layout", "compiled", "precision", "wrapped", "dropout", "blas")
+PATIENCE_S = 300.0
+ALL = configurations()
+
+
+def cases(check: str, *, trains: bool = False, of: Any = None) -> list[object]:
+    """Parameters of a check: every framework it concerns, or every (framework, case)."""
+    found = []
+    for configuration in ALL:
+        framework = load_framework(configuration.framework)
+        if configuration.gap("*") or (trains and not framework.capabilities.trains):
+            continue
+        found += [configuration.param(check, case, quick=QUICK) for case in (of(framework) if of else [""])]
+    return found
+
+
+def study(name: str, model: str = "mlp", **changes: dict[str, Any]) -> Study:
+    data: dict[str, Any] = {
+        "study": {"name": "contract", "question": "Does it keep the contract?"},
+        "workload": {"model": model, "batch_per_worker": 4, model: dict(WORKLOADS.get(model, {}))},
+        "framework": {"name": name},
+        "cluster": {"workers_per_host": 1, "threads_per_worker": 1},
+        "measure": {"warmup_steps": 2, "steps": 3, "repeats": 1},
+    }
+    for section, values in changes.items():
+        data[section] |= values
+    return read_study(data)
+
+
+def bench_for(wanted: Study, folder: Path, *, proving: bool = False) -> Workbench:
+    """Its workbench; skips the test where the framework's environment is not there."""
+    bench = Workbench(wanted, folder, proving=proving)
+    for environment in bench.environments.values():
+        state = environment.state()
+        if state.state != "ready":
+            pytest.skip(f"environment {environment.name} is {state.state}: {state.reason}; {state.fix}")
+    return bench
+
+
+def prove(wanted: Study, folder: Path) -> Proof:
+    bench = bench_for(wanted, folder, proving=True)
+    bench.run(only_proof=True)
+    (proof,) = bench.fairness().proofs.values()
+    return proof
+
+
+def test_every_framework_is_under_the_contract_once():
+    assert sorted(configuration.framework for configuration in ALL) == sorted(FRAMEWORKS)
+    assert all(isinstance(one, Configuration) for one in ALL)
+
+
+@pytest.mark.parametrize(("name", "model"), cases("agrees", trains=True, of=lambda _framework: WORKLOADS))
+def test_it_computes_what_the_graph_says(name: str, model: str, proofs: Path):
+    proof = prove(study(name, model), proofs)
+
+    assert proof.verdict == "agrees", proof
+
+
+def strategies_of(framework: Any) -> Iterator[str]:
+    return iter(framework.capabilities.strategies)
+
+
+@pytest.mark.parametrize(("name", "strategy"), cases("strategy", trains=True, of=strategies_of))
+def test_every_strategy_keeps_the_promise_of_its_class(name: str, strategy: str, proofs: Path):
+    known = load_framework(name).capabilities.strategies[strategy]
+    cluster = {"workers_per_host": known.max_workers or 2}
+    refusals = {}
+    # With batch norm first, because there the batch that a worker sees matters.
+    for model in ("resnet20", "transformer"):
+        wanted = study(name, model, framework={"strategy": strategy}, cluster=cluster)
+        skipped = bench_for(wanted, proofs).plan().skipped
+        if not skipped:
+            break
+        refusals[model] = skipped[0].reason
+    else:
+        pytest.fail(f"no workload can use it: {refusals}")
+
+    proof = prove(wanted, proofs)
+
+    assert proof.verdict == "agrees", proof
+    assert proof.workers == cluster["workers_per_host"]
+
+
+@pytest.mark.parametrize("name", cases("record"))
+def test_a_measured_run_of_two_workers_is_a_full_record(name: str, tmp_path: Path):
+    framework = load_framework(name)
+    bench = bench_for(study(name, cluster={"workers_per_host": 2}), tmp_path)
+    (record,) = bench.run()
+
+    assert record.ok, record.outcome
+    assert [rank.rank for rank in record.ranks] == list(range(record.trial.ranks))
+    assert record.samples is not None
+    assert record.samples["kind"].to_pylist()[:5] == ["first", "warmup", "measured", "measured", "measured"]
+    columns = [column for column in record.samples.column_names if column.startswith("phase.")]
+    assert columns == [f"phase.{phase}" for phase in framework.capabilities.phases]
+    assert not {doubt.code for doubt in record.doubts if doubt.code.startswith("impossible")}
+    if framework.capabilities.trains:
+        assert_trained(record)
+
+
+def assert_trained(record: Record) -> None:
+    graph = graph_of(record.trial.workload.model, record.trial.workload.options)
+    assert {rank.parameters for rank in record.ranks} == {graph.num_parameters}
+    assert all(math.isfinite(loss) for loss in record.samples["loss"].to_pylist())
+    for rank in record.ranks:
+        assert set(FACTS) <= rank.facts.keys()
+        assert rank.facts["threads"] == record.trial.cluster.threads_per_worker
+    environment = load_environment(record.trial.framework.environment)
+    assert {rank.framework_version for rank in record.ranks} == {environment.state().version}
+    if record.trial.framework.strategy_class == "exact":
+        assert len({rank.facts["weights_sha256"] for rank in record.ranks}) == 1
+
+
+@pytest.mark.parametrize("name", cases("dropout", trains=True))
+def test_dropout_drops(name: str, tmp_path: Path):
+    bench = bench_for(study(name, workload={"mlp": {"dropout": [0.0, 0.5]}}), tmp_path)
+    without, dropped = bench.run()
+
+    assert without.ok, without.outcome
+    assert dropped.ok, dropped.outcome
+    assert without.samples["loss"][0].as_py() != dropped.samples["loss"][0].as_py()
+
+
+@pytest.mark.parametrize("name", cases("killed-rank"))
+def test_a_rank_that_is_killed_ends_the_run_and_is_named(name: str, tmp_path: Path):
+    measure = {"steps": 1_000_000, "time_limit": f"{PATIENCE_S:g}s"}
+    bench = bench_for(study(name, cluster={"workers_per_host": 2}, measure=measure), tmp_path)
+    killer = threading.Thread(target=kill_when_stepping, args=(tmp_path, 1), daemon=True)
+    killer.start()
+    (record,) = bench.run()
+
+    assert record.outcome.kind is OutcomeKind.FAILED, record.outcome
+    assert "signal 9" in str(record.outcome.reason)
+    assert record.outcome.rank == 1
+
+
+def kill_when_stepping(folder: Path, rank: int) -> None:
+    deadline = time.monotonic() + PATIENCE_S
+    while time.monotonic() < deadline:
+        for path in folder.glob(f"scratch/*/*/events.{rank}.jsonl"):
+            events = read_events(path, rank)
+            if events.blocks:
+                os.kill(events.hello["pid"], signal.SIGKILL)
+                return
+        time.sleep(0.2)
+
+
+@pytest.mark.parametrize("name", cases("unavailable"))
+def test_where_its_install_is_broken_it_is_unavailable_with_the_reason_and_others_run(name: str, tmp_path: Path):
+    # The host's own interpreter has no framework.
+    wanted = study(
+        name, framework={"name": [name, "null"], name: {"interpreter": sys.executable}, "null": {"time": "law"}}
+    )
+    bench = Workbench(wanted, tmp_path)
+    records = bench.run()
+
+    assert [record.trial.framework.name for record in records if record.ok] == ["null"]
+    row = next(row for row in bench.comparison().rows if row.framework == name)
+    assert row.outcome in {"skipped", "unavailable"}
+    assert row.reason
