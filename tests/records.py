@@ -7,6 +7,7 @@ make_record(knobs={"threads": 2}, study="s")   anything of the trial by its own 
 make_record(trial=trial, doubts=(…,))          any field of Record replaces what was made
 make_trial(model="alexnet", hosts=2)           the trial alone
 failed_record(kind="timed_out")                a run that ended badly before its first step
+fused_record(seconds={"forward": 0.4})         a framework whose step is one phase, and what it derived of it
 """
 
 from __future__ import annotations
@@ -207,3 +208,25 @@ def failed_record(kind: str = "failed", **changes: Any) -> Record:
         kind=OutcomeKind(kind), stage="during setup", reason="it broke", rank=0, log_tail=("Traceback", "boom")
     )
     return replace(make_record(**({"outcome": outcome, "samples": None} | changes)), layers=None)
+
+
+def fused_record(*, by: str = "differences", seconds: dict[str, float] | None = None, **changes: Any) -> Record:
+    """A run whose measured phases are data and step; `seconds` are derived, other facts as `step_s_derived`, `compile_s`.
+
+    Without `seconds` nothing is derived.
+    """
+    facts: dict[str, Any] = {}
+    if "compile_s" in changes:
+        facts["compile_s"] = changes.pop("compile_s")
+    if seconds is not None:
+        facts["phases_derived"] = {"by": by, "seconds": seconds, "steps": 10}
+        if "step_s_derived" in changes:
+            facts["phases_derived"]["step_s"] = changes.pop("step_s_derived")
+    record = make_record(**({"framework": "jax", "strategy": "shard_map"} | changes))
+    samples = record.samples
+    assert samples is not None
+    kept = [name for name in samples.column_names if not name.startswith("phase.")]
+    wall = np.asarray(samples["wall_s"].to_numpy())
+    fused = samples.select(kept).append_column("phase.data", pa.array(0.01 * wall))
+    fused = fused.append_column("phase.step", pa.array(0.99 * wall))
+    return replace(record, samples=fused, ranks=tuple(replace(rank, facts=facts) for rank in record.ranks))

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.compare.efficiency import Scaling
 from paceline.compare.quantity import Quantity, finite, from_interval
 from paceline.compare.runs import Runs
+from paceline.record.phases import PhaseTime
+from paceline.record.summary import RunSummary
 from paceline.stats import mean_interval, plain_interval
 
 
@@ -21,9 +23,17 @@ class Phase:
     """Seconds a step."""
     share: float
     """Of the step time."""
+    by: str
+    """Where it comes from: measured by "timers" or drawn by a "law"; derived by "differences" of separate programs, by
+    "operators" of a profile, or by "timers" of further steps."""
+
+    @property
+    def below_noise(self) -> bool:
+        """Too short to be told from nothing: a derived time can come out below zero."""
+        return self.time.value <= 0 or (self.time.low is not None and self.time.low <= 0)
 
     def to_json(self) -> dict[str, Any]:
-        return self.time.to_json() | {"share": finite(self.share)}
+        return self.time.to_json() | {"share": finite(self.share), "by": self.by}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -77,7 +87,19 @@ class Row:
     base: str | None
     """Key of the row that efficiency refers to."""
     phases: Mapping[str, Phase]
-    """In the order of the step."""
+    """Measured, in the order of the step."""
+    phases_derived: Mapping[str, Phase]
+    """What is inside a fused step, where that could be derived."""
+    communication_transfer_s: Quantity | None
+    """The exchange itself: the communication phase of the rank that waited least. None: not timed, or one rank."""
+    communication_waiting_s: Quantity | None
+    """The rest of that phase, mean over ranks: waiting for slower ones."""
+    setup_s: Quantity | None
+    """Process start to first step, compilation ahead of it included; slowest rank."""
+    compile_s: Quantity | None
+    """Compilation ahead of the first step; None where the framework does not tell."""
+    first_step_s: Quantity | None
+    """The very first step, which is in no other number; None without warm-up."""
     warnings: tuple[RowWarning, ...]
     label: str
     """What sets it apart from the other rows, in words."""
@@ -106,7 +128,8 @@ class Row:
         for name, value in data.items():
             if isinstance(value, Quantity):
                 data[name] = value.to_json()
-        data["phases"] = {name: phase.to_json() for name, phase in self.phases.items()}
+        for name in ("phases", "phases_derived"):
+            data[name] = {phase: found.to_json() for phase, found in getattr(self, name).items()}
         data["warnings"] = [warning.to_json() for warning in self.warnings]
         data["knobs"] = dict(self.knobs)
         return data
@@ -134,7 +157,13 @@ def make_row(runs: Runs, *, key: str, label: str, scaling: Scaling, base: str | 
         efficiency_note=scaling.note,
         speedup=scaling.speedup,
         base=base,
-        phases=_phases(runs),
+        phases=_phases(runs, lambda summary: summary.phases),
+        phases_derived=_phases(runs, lambda summary: summary.phases_derived),
+        communication_transfer_s=_mean(runs, "communication_transfer_s", "s"),
+        communication_waiting_s=_mean(runs, "communication_waiting_s", "s"),
+        setup_s=_mean(runs, "setup_s", "s"),
+        compile_s=_mean(runs, "compile_s", "s"),
+        first_step_s=_mean(runs, "first_step_s", "s"),
         warnings=_warnings(runs),
         label=label,
         batch_per_worker=trial.workload.batch_per_worker,
@@ -163,16 +192,18 @@ def _quantity(values: list[float], unit: str) -> Quantity:
     return from_interval(mean_interval(values) if min(values) > 0 else plain_interval(values), unit)
 
 
-def _phases(runs: Runs) -> dict[str, Phase]:
-    times: dict[str, list[float]] = {}
-    shares: dict[str, list[float]] = {}
+def _phases(runs: Runs, phases_of: Callable[[RunSummary], Mapping[str, PhaseTime]]) -> dict[str, Phase]:
+    found: dict[str, list[PhaseTime]] = {}
     for _, summary in runs.measured:
-        for name, seconds in summary.phases.items():
-            times.setdefault(name, []).append(seconds)
-            shares.setdefault(name, []).append(summary.phase_shares[name])
+        for name, phase in phases_of(summary).items():
+            found.setdefault(name, []).append(phase)
     return {
-        name: Phase(time=_quantity(seconds, "s"), share=sum(shares[name]) / len(shares[name]))
-        for name, seconds in times.items()
+        name: Phase(
+            time=_quantity([phase.seconds for phase in phases], "s"),
+            share=sum(phase.share for phase in phases) / len(phases),
+            by=phases[0].by,
+        )
+        for name, phases in found.items()
     }
 
 

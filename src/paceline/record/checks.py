@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from paceline.record.machine_checks import machine_doubts
+from paceline.record.phases import derived_of
 from paceline.record.record import Doubt, Record
 from paceline.record.summary import (
     RunSummary,
@@ -51,6 +52,10 @@ measured)."""
 
 DRIFT_P = 0.01
 """Correlated steps make the p value too small, so a stricter level than the usual 5 %."""
+
+DERIVED_LIMIT = 0.2
+"""Of the step. Programs run in turn find colder caches than a step that repeats, and each has its own noise: twice what
+step times may spread by."""
 
 MIN_STEPS = 10
 """With fewer steps one disturbed step moves the mean by more than a tenth of the disturbance."""
@@ -211,6 +216,28 @@ def _phases(numbers: Numbers) -> Iterator[Doubt]:
         )
 
 
+def _derived(numbers: Numbers) -> Iterator[Doubt]:
+    """What was derived of a fused step against the step that was measured."""
+    record, _, summary = numbers
+    derived = derived_of(record.ranks)
+    if derived is None:
+        return
+    seen = []
+    scale = derived.scale(summary.phases)
+    if scale is not None and abs(1 / scale - 1) > DERIVED_LIMIT:
+        seen.append(f"the step took {1 / scale:.2f} × as long there as in the measured steps")
+    below = {name: phase.share for name, phase in summary.phases_derived.items() if phase.share < -DERIVED_LIMIT}
+    if below:
+        worst = min(below, key=below.__getitem__)
+        seen.append(f"{worst} came out at {below[worst]:.0%} of the step")
+    if seen:
+        yield Doubt(
+            code="derived-phases",
+            message=f"phases derived by {derived.by} do not fit the measured step: {'; '.join(seen)}",
+            hint="trust the measured phases; measure again on a quiet machine, with more steps, for the derived ones",
+        )
+
+
 def _rank_sums(numbers: Numbers) -> Iterator[Doubt]:
     """Σ ranks = global: ranks that exchange in every step are never more than one step apart."""
     record, measured, _ = numbers
@@ -299,6 +326,6 @@ def _spread(numbers: Numbers) -> Iterator[Doubt]:
 
 
 CHECKS: tuple[Callable[[Numbers], Iterator[Doubt]], ...] = (
-    _throughput, _phases, _rank_sums, _utilisation, _ranks, _steps, _loss, _spread,
+    _throughput, _phases, _rank_sums, _utilisation, _ranks, _steps, _loss, _spread, _derived,
 )  # fmt: skip
 """In the order in which their doubts are shown."""

@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +36,8 @@ MAIN_TRIAL_COLUMNS = (
 
 _PLAIN_SUMMARY = (
     "throughput", "step_s", "communication_transfer_s", "communication_waiting_s", "cpu_utilisation",
-    "peak_rss_bytes", "peak_rss_rank_bytes", "first_step_s", "setup_s", "loss_first", "loss_last", "n_steps",
-    "n_ranks",
+    "peak_rss_bytes", "peak_rss_rank_bytes", "first_step_s", "compile_s", "setup_s", "loss_first", "loss_last",
+    "n_steps", "n_ranks",
 )  # fmt: skip
 
 
@@ -88,6 +89,7 @@ def run_columns(record: Record) -> dict[str, Any]:
         "outcome_reason": record.outcome.reason,
         **trial_columns(record.trial),
         "framework_version": versions[0] if versions else None,
+        "phases_by": record.phases_by,
         **_summary_columns(summarize(record)),
         "warnings": " ".join(doubt.code for doubt in record.doubts),
         "paceline": record.paceline,
@@ -107,7 +109,7 @@ def samples_table(records: Sequence[Record]) -> pa.Table:
             continue
         flat = trial_columns(record.trial)
         facts = {"run_id": record.run_id, "trial_id": record.trial.id, "machine_id": record.machine.get("id")}
-        facts |= {"repeat": record.repeat, "attempt": record.attempt}
+        facts |= {"repeat": record.repeat, "attempt": record.attempt, "phases_by": record.phases_by}
         facts |= {name: flat[name] for name in MAIN_TRIAL_COLUMNS}
         n = record.samples.num_rows
         columns = {name: pa.array([value] * n) for name, value in facts.items()}
@@ -141,7 +143,7 @@ def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, An
         row = record.to_json() | {"trial_id": record.trial.id, "summary": None}
         summary = summarize(record)
         if summary is not None:
-            row["summary"] = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
+            row["summary"] = _summary_json(summary)
         if samples:
             row["samples"] = None if record.samples is None else record.samples.to_pydict()
             row["layers"] = None if record.layers is None else record.layers.to_pydict()
@@ -182,9 +184,19 @@ def _summary_columns(summary: RunSummary | None) -> dict[str, Any]:
         return dict.fromkeys(_PLAIN_SUMMARY)
     return {
         **{name: getattr(summary, name) for name in _PLAIN_SUMMARY},
-        **{f"phase.{name}_s": seconds for name, seconds in summary.phases.items()},
-        **{f"share.{name}": share for name, share in summary.phase_shares.items()},
+        **{f"phase.{name}_s": phase.seconds for name, phase in summary.phases.items()},
+        **{f"share.{name}": phase.share for name, phase in summary.phases.items()},
+        **{f"derived.{name}_s": phase.seconds for name, phase in summary.phases_derived.items()},
+        "derived_by": next((phase.by for phase in summary.phases_derived.values()), None),
     }
+
+
+def _summary_json(summary: RunSummary) -> dict[str, Any]:
+    plain = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
+    plain["phases"] = {name: phase.seconds for name, phase in summary.phases.items()}
+    plain["phase_shares"] = {name: phase.share for name, phase in summary.phases.items()}
+    plain["phases_derived"] = {name: asdict(phase) for name, phase in summary.phases_derived.items()}
+    return plain
 
 
 def _scalar(value: Any) -> Any:

@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from paceline.record.phases import COMMUNICATION
 from paceline.record.record import Doubt, Record
-from paceline.record.summary import COMMUNICATION, floats, phase_columns
+from paceline.record.summary import floats, phase_columns
 
 IDLE_PHASES = frozenset({"data", COMMUNICATION})
 """Phases in which a rank may rightly wait without using its core."""

@@ -10,21 +10,22 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 
+from paceline.record.phases import (
+    COMMUNICATION,
+    Floats,
+    PhaseTime,
+    derived_of,
+    measured_phases,
+    split_communication,
+)
 from paceline.record.record import Record
-
-COMMUNICATION = "communication"
-"""The phase in which ranks exchange and wait for each other: exposed, not hidden behind computing."""
 
 PHASE_PREFIX = "phase."
 """Columns of samples that hold a phase's seconds."""
-
-Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,14 +36,15 @@ class RunSummary:
     """Samples a second, all ranks together."""
     step_s: float
     """Global batch ÷ throughput."""
-    phases: Mapping[str, float]
-    """Phase → mean seconds over ranks and steps."""
-    phase_shares: Mapping[str, float]
-    """Phase → its part of the mean step, 0 to 1."""
+    phases: Mapping[str, PhaseTime]
+    """Measured phases, in the order of the step."""
+    phases_derived: Mapping[str, PhaseTime]
+    """What is inside a fused step, where the framework could derive it; parts of a measured phase, not more of them."""
     communication_transfer_s: float | None
-    """The exchange itself: the shortest of the ranks in each step, mean over steps. None: no such phase."""
+    """The exchange itself: the shortest of the ranks in each step, mean over steps. None: no such measured phase, one
+    rank alone, or ranks that do not step together."""
     communication_waiting_s: float | None
-    """The rest of the communication phase: waiting for slower ranks."""
+    """The rest of the communication phase, mean over ranks: waiting for slower ones."""
     cpu_utilisation: float | None
     """CPU seconds ÷ wall seconds ÷ cores, over all ranks; None where no CPU time was taken."""
     peak_rss_bytes: float | None
@@ -50,7 +52,9 @@ class RunSummary:
     peak_rss_rank_bytes: float | None
     """The largest rank's peak."""
     first_step_s: float | None
-    """The very first step, slowest rank: compilation, allocation, connections. None without warm-up."""
+    """The very first step, slowest rank: allocation, connections, what is still to compile. None without warm-up."""
+    compile_s: float | None
+    """Compilation ahead of the first step, slowest rank; part of the set-up. None where no rank tells."""
     setup_s: float | None
     """Process start to first step, slowest rank."""
     loss_first: float | None
@@ -73,8 +77,10 @@ def summarize(record: Record) -> RunSummary | None:
     steps = {r: int((rank == r).sum()) for r in present}
     batch = record.trial.batch_global // record.trial.ranks
     throughput = sum(batch * steps[r] / float(wall[rank == r].sum()) for r in present)
-    phases = {name: float(seconds.mean()) for name, seconds in phase_columns(measured).items()}
-    transfer, waiting = _communication(measured)
+    step_s = float(wall.mean())
+    phases = measured_phases(phase_columns(measured), step_s, record.phases_by)
+    derived = derived_of(record.ranks)
+    transfer, waiting = _communication(record, measured)
     peaks = [r.peak_rss_bytes for r in record.ranks if r.peak_rss_bytes is not None]
     setups = [r.setup_s for r in record.ranks if r.setup_s is not None]
     loss_first, loss_last = _losses(record.samples)
@@ -82,13 +88,14 @@ def summarize(record: Record) -> RunSummary | None:
         throughput=throughput,
         step_s=record.trial.batch_global / throughput,
         phases=phases,
-        phase_shares={name: seconds / float(wall.mean()) for name, seconds in phases.items()},
+        phases_derived=derived.fit(phases, step_s) if derived else {},
         communication_transfer_s=transfer,
         communication_waiting_s=waiting,
         cpu_utilisation=_utilisation(record, measured),
         peak_rss_bytes=sum(peaks) if peaks else None,
         peak_rss_rank_bytes=max(peaks, default=None),
         first_step_s=_first_step(record.samples),
+        compile_s=_compilation(record),
         setup_s=max(setups, default=None),
         loss_first=loss_first,
         loss_last=loss_last,
@@ -141,16 +148,17 @@ def cores_of_ranks(record: Record) -> dict[int, int]:
     return {r.rank: len(r.cores) or threads for r in record.ranks}
 
 
-def _communication(measured: pa.Table) -> tuple[float | None, float | None]:
+def _communication(record: Record, measured: pa.Table) -> tuple[float | None, float | None]:
     seconds = phase_columns(measured).get(COMMUNICATION)
-    if seconds is None:
+    if seconds is None or record.trial.framework.strategy_class == "asynchronous":
         return None, None
     matrix = by_step(measured, seconds)
-    if matrix.size == 0:
-        return None, None
-    # Everyone is there once the last rank arrives, so the last one sees the exchange without any waiting.
-    transfer = float(matrix.min(axis=0).mean())
-    return transfer, float(matrix.mean()) - transfer
+    return split_communication(matrix) if matrix.shape[0] > 1 and matrix.size else (None, None)
+
+
+def _compilation(record: Record) -> float | None:
+    told = [rank.facts.get("compile_s") for rank in record.ranks]
+    return max((float(seconds) for seconds in told if isinstance(seconds, (int, float))), default=None)
 
 
 def _utilisation(record: Record, measured: pa.Table) -> float | None:

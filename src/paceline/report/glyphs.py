@@ -9,7 +9,7 @@ REST = "·"
 MEASURED, UNSURE, IDEAL = "█", "▒", "│"
 """Of the scaling chart."""
 
-_PLAIN = str.maketrans("█▓▒░▚▞╳·│×–−µ…±≤≥→─", "#=-:%/X.|x--u.~<>>-")
+_PLAIN = str.maketrans("█▓▒░▚▞╳·│×–−µ…±≤≥→─≈", "#=-:%/X.|x--u.~<>>-~")
 
 
 def for_encoding(text: str, encoding: str | None) -> str:

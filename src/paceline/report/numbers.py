@@ -37,6 +37,11 @@ def seconds(quantity: Quantity | None) -> str:
     return _scaled(quantity, _SECONDS)
 
 
+def seconds_alone(quantity: Quantity) -> str:
+    """Without its interval, e.g. "45.9 ms"."""
+    return seconds(Quantity(value=quantity.value, low=None, high=None, unit=quantity.unit, n_runs=quantity.n_runs))
+
+
 def size(quantity: Quantity | None) -> str:
     """E.g. "412 MiB (410–414)"."""
     return _scaled(quantity, _BYTES)

@@ -12,9 +12,10 @@ from typing import Any
 from paceline.compare import Comparison, Proof, Row
 from paceline.report import numbers
 from paceline.report.answer import answer
-from paceline.report.charts import phase_table, scaling_charts
+from paceline.report.charts import scaling_charts
 from paceline.report.fairness import fairness_sentences, fairness_table
 from paceline.report.names import Names, name_rows
+from paceline.report.phases import apart_line, communication_table, derived_table, phase_table
 from paceline.report.sentences import verdict_sentences
 from paceline.report.table import Column, draw
 from paceline.units import format_bytes
@@ -33,6 +34,9 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
         names.legend,
         measurement_table(comparison, names, width),
         phase_table(comparison, names, width),
+        derived_table(comparison, names, width),
+        communication_table(comparison, names, width),
+        _paragraph(apart_line(comparison, names), width),
         scaling_charts(comparison, names, width),
         verdict_lines(comparison, names, width),
         fairness_lines(comparison.proofs, width),

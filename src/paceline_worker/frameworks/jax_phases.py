@@ -8,7 +8,8 @@ The step is one program, so a measured step has two phases that are timed:
 What is inside can only be derived: programs of parts of the step (forward; forward and backward; a step without
 exchange; the whole) are run in turn in the same process, after all measured steps, and the differences of their times
 are given. These are not times of the step's parts: the compiler fuses over their borders, and a program that ends with
-the gradients must write them all. A difference may come out below zero, and is given as it is.
+the gradients must write them all. A difference may come out below zero, and is given as it is. Communication contains
+waiting for slower ranks.
 """
 
 import jax
@@ -18,10 +19,6 @@ from paceline_worker.frameworks.jax_programs import compiled
 
 PHASES = ("data", "step")
 ROUNDS = 10
-HOW = (
-    "derived: differences of the median times of separate programs, run in turn after the measured steps;"
-    " communication contains waiting for slower ranks"
-)
 
 
 class Loss(object):
@@ -84,7 +81,14 @@ def derive_phases(job, programs, whole, carry, batch, group):
                 carry = results[0]
             if number >= 0:
                 times[name].append(took)
-    return {"how": HOW, "seconds": _differences(times), "programs_s": times, "compile_s": spent}
+    return {
+        "by": "differences",
+        "seconds": _differences(times),
+        "steps": len(times["step"]),
+        "step_s": _median(times["step"]),
+        "programs_s": times,
+        "compile_s": spent,
+    }
 
 
 def _differences(times):

@@ -6,7 +6,7 @@ import pytest
 
 from paceline.compare import compare
 from paceline.record.record import Doubt
-from records import failed_record, make_record, make_trial
+from records import failed_record, fused_record, make_record, make_trial
 
 ROW_CONTRACT = {
     "trial", "framework", "strategy", "workload", "workers", "hosts", "network", "outcome", "throughput",
@@ -27,7 +27,7 @@ def test_json_has_the_names_that_others_rely_on():
     row, pair = data["rows"][0], data["verdicts"][0]
     assert set(row) >= ROW_CONTRACT
     assert all(set(row[name]) == QUANTITY for name in ("throughput", "step_s", "cpu_utilisation", "peak_rss_bytes"))
-    assert set(row["phases"]["forward"]) == QUANTITY | {"share"}
+    assert set(row["phases"]["forward"]) == QUANTITY | {"share", "by"}
     assert set(pair) >= {"a", "b", "ratio", "low", "high", "p", "verdict"}
 
 
@@ -54,6 +54,33 @@ def test_phase_shares_fill_the_step():
     assert list(row.phases) == ["data", "forward", "backward", "update", "communication"]
     assert sum(phase.share for phase in row.phases.values()) == pytest.approx(1, abs=0.01)
     assert row.phases["communication"].time.unit == "s"
+
+
+def test_row_tells_the_exchange_from_the_wait_for_it():
+    (row,) = compare(repeats(workers=2, slow_rank=1, slowdown=1.5)).rows
+
+    parts = row.communication_transfer_s.value + row.communication_waiting_s.value
+    assert parts == pytest.approx(row.phases["communication"].time.value, rel=1e-3)
+    assert compare(repeats(workers=1)).rows[0].communication_transfer_s is None
+
+
+def test_what_is_derived_stands_apart_from_what_is_measured():
+    (row,) = compare([fused_record(repeat=r, seconds={"forward": 0.4, "update": -0.01}) for r in range(3)]).rows
+
+    assert {name: phase.by for name, phase in row.phases.items()} == {"data": "timers", "step": "timers"}
+    assert {name: phase.by for name, phase in row.phases_derived.items()} == dict.fromkeys(
+        ("forward", "update"), "differences"
+    )
+    assert not row.phases_derived["forward"].below_noise
+    assert row.phases_derived["update"].below_noise
+
+
+def test_row_keeps_set_up_compilation_and_first_step_apart():
+    (row,) = compare([fused_record(repeat=r, compile_s=1.5) for r in range(3)]).rows
+
+    assert (row.setup_s.value, row.compile_s.value) == pytest.approx((2.0, 1.5))
+    assert row.first_step_s.value > row.step_s.value
+    assert compare(repeats()).rows[0].compile_s is None
 
 
 def test_trial_without_records_is_a_row_that_was_not_run():

@@ -41,8 +41,10 @@ def test_warm_up_is_not_in_the_numbers_but_the_first_step_is_told(summary):
 
 
 def test_phases_are_means_over_ranks_and_steps(summary):
-    assert {"forward": 2.475, "communication": 0.525} == pytest.approx(dict(summary.phases))
-    assert 1.0 == pytest.approx(sum(summary.phase_shares.values()))
+    seconds = {name: phase.seconds for name, phase in summary.phases.items()}
+    assert {"forward": 2.475, "communication": 0.525} == pytest.approx(seconds)
+    assert 1.0 == pytest.approx(sum(phase.share for phase in summary.phases.values()))
+    assert {"timers"} == {phase.by for phase in summary.phases.values()}
 
 
 def test_communication_is_transfer_plus_waiting(summary):

@@ -1,0 +1,118 @@
+"""The parts of a step in one run, each number with where it comes from.
+
+Measured phases are columns of the samples: read from clocks ("timers") or drawn ("law"). A framework that fuses its
+step has a phase "step" that no timer can look into; its adapter may derive what is inside and report it as the rank
+fact `phases_derived`. Derived numbers are never put among the measured ones. Pure.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from paceline.record.record import Rank
+
+COMMUNICATION = "communication"
+"""The phase in which ranks exchange and wait for each other: exposed, not hidden behind computing."""
+FUSED = "step"
+"""The phase that holds all that a compiled step does; what is derived are parts of it."""
+DERIVED_FACT = "phases_derived"
+"""{"by": how, "seconds": phase → seconds a step, "steps": how many, "step_s": the whole step beside them, if known}."""
+DERIVED_BY = ("differences", "operators", "timers")
+"""Differences of separate executables; operators of a profile; timers of further steps, taken apart on purpose."""
+
+Floats: TypeAlias = "npt.NDArray[np.float64]"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class PhaseTime:
+    """One part of the step."""
+
+    seconds: float
+    """A step, mean over ranks and steps; a derived one may come out below zero."""
+    share: float
+    """Of the mean step."""
+    by: str
+    """Where it comes from: "timers" or "law" of a measured phase, one of DERIVED_BY of a derived one."""
+
+
+def measured_phases(columns: Mapping[str, Floats], step_s: float, by: str) -> dict[str, PhaseTime]:
+    """Means of the samples' phases, in the order of the step."""
+    means = {name: float(seconds.mean()) for name, seconds in columns.items()}
+    return {name: PhaseTime(seconds=mean, share=mean / step_s, by=by) for name, mean in means.items()}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Derived:
+    """What the ranks say is inside their fused step, as they say it: mean over ranks."""
+
+    by: str
+    """One of DERIVED_BY."""
+    seconds: Mapping[str, float]
+    """Phase → seconds a step."""
+    step_s: float | None
+    """The whole fused step at the time of deriving; None: not known."""
+
+    def fit(self, measured: Mapping[str, PhaseTime], step_s: float) -> dict[str, PhaseTime]:
+        """On the scale of the measured steps: the whole as long as the measured fused phase."""
+        scale = self.scale(measured) or 1.0
+        fitted = {name: seconds * scale for name, seconds in self.seconds.items() if name not in measured}
+        return {
+            name: PhaseTime(seconds=seconds, share=seconds / step_s, by=self.by) for name, seconds in fitted.items()
+        }
+
+    def scale(self, measured: Mapping[str, PhaseTime]) -> float | None:
+        """Measured fused phase over the one that was derived from; None where one of them is not known."""
+        if FUSED not in measured or not self.step_s:
+            return None
+        return measured[FUSED].seconds / self.step_s
+
+
+def derived_of(ranks: Sequence[Rank]) -> Derived | None:
+    """What the ranks derived; None where no rank did, or none in a form that can be read."""
+    facts = [fact for rank in ranks if (fact := _read(rank.facts.get(DERIVED_FACT))) is not None]
+    if not facts:
+        return None
+    names = dict.fromkeys(name for fact in facts for name in fact.seconds)
+    wholes = [fact.step_s for fact in facts if fact.step_s is not None]
+    return Derived(
+        by=facts[0].by,
+        seconds={name: _mean([fact.seconds[name] for fact in facts if name in fact.seconds]) for name in names},
+        step_s=_mean(wholes) if wholes else None,
+    )
+
+
+def split_communication(matrix: Floats) -> tuple[float, float]:
+    """(transfer, waiting) a step from the communication phase, one row a rank and one column a step."""
+    # Everyone is there once the last rank arrives, so the last one sees the exchange without any waiting.
+    transfer = float(matrix.min(axis=0).mean())
+    return transfer, max(0.0, float(matrix.mean()) - transfer)
+
+
+def _read(fact: Any) -> Derived | None:
+    """Facts are free: what is not of this form is left alone."""
+    if not isinstance(fact, Mapping) or not isinstance(fact.get("seconds"), Mapping):
+        return None
+    # The first adapter that derived phases did so by differences and had no word for it.
+    by = fact.get("by", "differences")
+    seconds = {str(name): float(value) for name, value in fact["seconds"].items() if _is_number(value)}
+    if by not in DERIVED_BY or not seconds:
+        return None
+    whole = fact.get("step_s")
+    if not _is_number(whole):
+        # Differences add up to the whole by their making; operators need not.
+        whole = sum(seconds.values()) if by == "differences" else None
+    return Derived(by=by, seconds=seconds, step_s=whole if whole is None or whole > 0 else None)
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _mean(values: Sequence[float]) -> float:
+    return sum(values) / len(values)

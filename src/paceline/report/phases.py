@@ -1,0 +1,137 @@
+"""Where a step goes, as text, every number with where it comes from: measured phases as bars; what is inside a fused
+step, called derived; the exchange without its waiting; and, apart from all steps, what comes before them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from paceline.compare import Comparison, Phase, Quantity, Row
+from paceline.report import numbers
+from paceline.report.glyphs import PHASES, REST
+from paceline.report.names import Names
+from paceline.report.table import Column, draw
+
+BAR = 30
+"""Characters of a phase bar: one is about 3 % of a step."""
+BELOW_NOISE = "≈ 0 (below noise)"
+HOW = {
+    "timers": "timers",
+    "law": "a law (simulated)",
+    "differences": "differences of separate programs",
+    "operators": "operators of a profile",
+}
+"""Provenance → in words."""
+HOW_DERIVED = HOW | {"timers": "timers of further steps, taken apart"}
+
+
+def phase_table(comparison: Comparison, names: Names, width: int) -> str:
+    """One bar a row, cut in proportion to its measured phases, and the shares in numbers; "" with no phases."""
+    rows = [row for row in comparison.rows if row.phases]
+    if not rows:
+        return ""
+    phases = list(dict.fromkeys(phase for row in rows for phase in row.phases))
+    signs = {phase: PHASES[index % len(PHASES)] for index, phase in enumerate(phases)}
+    columns = [Column(header="the step", cells=tuple(phase_bar(row, signs) for row in rows), right=False)]
+    for phase in phases:
+        cells = tuple(
+            numbers.share(row.phases[phase].share) if phase in row.phases else numbers.NOTHING for row in rows
+        )
+        columns.append(Column(header=signs[phase], cells=cells))
+    rest = tuple(numbers.share(max(0.0, 1 - sum(p.share for p in row.phases.values()))) for row in rows)
+    if set(rest) - {"0 %", "<1 %"}:
+        columns.append(Column(header=REST, cells=rest))
+        signs["other"] = REST
+    columns, said = _by(columns, [_provenance(row.phases) for row in rows], HOW)
+    key = legend({sign: phase for phase, sign in signs.items()} | said, width)
+    return f"{draw(_first(rows, names), columns, width)}\n{key}"
+
+
+def phase_bar(row: Row, signs: Mapping[str, str], length: int = BAR) -> str:
+    """The bar itself; ends of phases are rounded, so the lengths add up."""
+    bar, end = "", 0.0
+    for phase, sign in signs.items():
+        if phase in row.phases:
+            end += row.phases[phase].share
+            bar = bar.ljust(min(length, round(end * length)), sign)
+    return bar.ljust(length, REST)
+
+
+def derived_table(comparison: Comparison, names: Names, width: int) -> str:
+    """What is inside fused steps, where it was derived; "" where nothing was."""
+    rows = [row for row in comparison.rows if row.phases_derived]
+    if not rows:
+        return ""
+    phases = list(dict.fromkeys(phase for row in rows for phase in row.phases_derived))
+    columns = [
+        Column(header=phase, cells=tuple(_derived(row.phases_derived.get(phase)) for row in rows)) for phase in phases
+    ]
+    columns, said = _by(columns, [_provenance(row.phases_derived) for row in rows], HOW_DERIVED)
+    how = "".join(f", {word} {by}" for word, by in said.items())
+    heading = f"Inside the fused step (derived{how}; not timed):"
+    return f"{heading}\n{draw(_first(rows, names), columns, width)}"
+
+
+def communication_table(comparison: Comparison, names: Names, width: int) -> str:
+    """Transfer and waiting, where several ranks timed their communication; "" where none did."""
+    rows = [row for row in comparison.rows if row.communication_transfer_s is not None]
+    if not rows:
+        return ""
+    columns = [
+        Column(
+            header="communication (transfer)",
+            cells=tuple(numbers.seconds(row.communication_transfer_s) for row in rows),
+        ),
+        Column(header="waiting", cells=tuple(numbers.seconds(row.communication_waiting_s) for row in rows)),
+    ]
+    return draw(_first(rows, names), columns, width)
+
+
+def apart_line(comparison: Comparison, names: Names) -> str:
+    """What the measured steps do not contain, the longest of each; "" where nothing is known."""
+    parts = []
+    for field, word in (("setup_s", "set-up"), ("compile_s", "compilation in it"), ("first_step_s", "first step")):
+        told = {row.key: time for row in comparison.rows if (time := getattr(row, field)) is not None}
+        if told:
+            parts.append(f"{word} {_longest(told, names)}")
+    return f"Apart from the measured steps: {', '.join(parts)}." if parts else ""
+
+
+def legend(meanings: Mapping[str, str], width: int) -> str:
+    """Signs and what they stand for, as many a line as fit."""
+    lines = [""]
+    for sign, meaning in meanings.items():
+        item = f"{sign} {meaning}"
+        if lines[-1] and len(lines[-1]) + 2 + len(item) > width:
+            lines.append("")
+        lines[-1] += f"  {item}" if lines[-1] else item
+    return "\n".join(lines)
+
+
+def _by(
+    columns: Sequence[Column], provenances: Sequence[str], words: Mapping[str, str]
+) -> tuple[list[Column], dict[str, str]]:
+    """Where the numbers come from: in words below the table when it is one source, else a column of it."""
+    if len(set(provenances)) == 1:
+        return list(columns), {"by": words.get(provenances[0], provenances[0])}
+    return [*columns, Column(header="by", cells=tuple(provenances), right=False)], {}
+
+
+def _provenance(phases: Mapping[str, Phase]) -> str:
+    return ", ".join(dict.fromkeys(phase.by for phase in phases.values()))
+
+
+def _first(rows: Iterable[Row], names: Names) -> Column:
+    return Column(header="", cells=tuple(names.of[row.key] for row in rows), right=False)
+
+
+def _derived(phase: Phase | None) -> str:
+    if phase is None:
+        return numbers.NOTHING
+    return BELOW_NOISE if phase.below_noise else f"{numbers.seconds(phase.time)} {numbers.share(phase.share)}"
+
+
+def _longest(told: Mapping[str, Quantity], names: Names) -> str:
+    longest = max(told, key=lambda key: told[key].value)
+    text = numbers.seconds_alone(told[longest])
+    return text if len(told) == 1 else f"up to {text} ({names.of[longest]})"
