@@ -24,7 +24,7 @@ class Phase:
     share: float
     """Of the step time."""
     by: str
-    """Where it comes from: measured by "timers" or drawn by a "law"; derived by "differences" of separate programs, by
+    """Where it comes from: measured by "timers" or known by a "law"; derived by "differences" of separate programs, by
     "operators" of a profile, or by "timers" of further steps."""
 
     @property
@@ -160,7 +160,7 @@ def make_row(runs: Runs, *, key: str, label: str, scaling: Scaling, base: str | 
         phases=_phases(runs, lambda summary: summary.phases),
         phases_derived=_phases(runs, lambda summary: summary.phases_derived),
         communication_transfer_s=_mean(runs, "communication_transfer_s", "s"),
-        communication_waiting_s=_mean(runs, "communication_waiting_s", "s"),
+        communication_waiting_s=_plain_mean(runs, "communication_waiting_s", "s"),
         setup_s=_mean(runs, "setup_s", "s"),
         compile_s=_mean(runs, "compile_s", "s"),
         first_step_s=_mean(runs, "first_step_s", "s"),
@@ -185,6 +185,12 @@ def make_row(runs: Runs, *, key: str, label: str, scaling: Scaling, base: str | 
 def _mean(runs: Runs, name: str, unit: str) -> Quantity | None:
     values = list(runs.by_round(name).values())
     return _quantity(values, unit) if values else None
+
+
+def _plain_mean(runs: Runs, name: str, unit: str) -> Quantity | None:
+    """Of a difference that may be next to nothing, where logs would see worlds between one run and another."""
+    values = list(runs.by_round(name).values())
+    return from_interval(plain_interval(values), unit) if values else None
 
 
 def _quantity(values: list[float], unit: str) -> Quantity:

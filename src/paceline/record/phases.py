@@ -1,8 +1,8 @@
 """The parts of a step in one run, each number with where it comes from.
 
-Measured phases are columns of the samples: read from clocks ("timers") or drawn ("law"). A framework that fuses its
-step has a phase "step" that no timer can look into; its adapter may derive what is inside and report it as the rank
-fact `phases_derived`. Derived numbers are never put among the measured ones. Pure.
+Measured phases are columns of the samples: read from clocks ("timers") or given by a law ("law"). A framework that
+fuses its step has a phase "step" that no timer can look into; its adapter may derive what is inside and report it as
+the rank fact `phases_derived`. Derived numbers are never put among the measured ones. Pure.
 """
 
 from __future__ import annotations
@@ -23,6 +23,8 @@ FUSED = "step"
 """The phase that holds all that a compiled step does; what is derived are parts of it."""
 DERIVED_FACT = "phases_derived"
 """{"by": how, "seconds": phase → seconds a step, "steps": how many, "step_s": the whole step beside them, if known}."""
+ORDER = ("data", "forward", "backward", COMMUNICATION, "update", "overhead")
+"""Of a step; stored facts do not keep one."""
 DERIVED_BY = ("differences", "operators", "timers")
 """Differences of separate executables; operators of a profile; timers of further steps, taken apart on purpose."""
 
@@ -78,7 +80,7 @@ def derived_of(ranks: Sequence[Rank]) -> Derived | None:
     facts = [fact for rank in ranks if (fact := _read(rank.facts.get(DERIVED_FACT))) is not None]
     if not facts:
         return None
-    names = dict.fromkeys(name for fact in facts for name in fact.seconds)
+    names = sorted({name for fact in facts for name in fact.seconds}, key=_place)
     wholes = [fact.step_s for fact in facts if fact.step_s is not None]
     return Derived(
         by=facts[0].by,
@@ -108,6 +110,10 @@ def _read(fact: Any) -> Derived | None:
         # Differences add up to the whole by their making; operators need not.
         whole = sum(seconds.values()) if by == "differences" else None
     return Derived(by=by, seconds=seconds, step_s=whole if whole is None or whole > 0 else None)
+
+
+def _place(name: str) -> tuple[int, str]:
+    return (ORDER.index(name) if name in ORDER else len(ORDER)), name
 
 
 def _is_number(value: Any) -> bool:

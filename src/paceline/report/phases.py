@@ -4,7 +4,8 @@ step, called derived; the exchange without its waiting; and, apart from all step
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+import textwrap
+from collections.abc import Iterable, Mapping
 
 from paceline.compare import Comparison, Phase, Quantity, Row
 from paceline.report import numbers
@@ -17,7 +18,7 @@ BAR = 30
 BELOW_NOISE = "≈ 0 (below noise)"
 HOW = {
     "timers": "timers",
-    "law": "a law (simulated)",
+    "law": "a law",
     "differences": "differences of separate programs",
     "operators": "operators of a profile",
 }
@@ -42,9 +43,9 @@ def phase_table(comparison: Comparison, names: Names, width: int) -> str:
     if set(rest) - {"0 %", "<1 %"}:
         columns.append(Column(header=REST, cells=rest))
         signs["other"] = REST
-    columns, said = _by(columns, [_provenance(row.phases) for row in rows], HOW)
-    key = legend({sign: phase for phase, sign in signs.items()} | said, width)
-    return f"{draw(_first(rows, names), columns, width)}\n{key}"
+    origin = _origin({names.of[row.key]: _provenance(row.phases) for row in rows}, HOW)
+    key = legend({sign: phase for phase, sign in signs.items()}, width)
+    return "\n".join([draw(_first(rows, names), columns, width), key, textwrap.fill(f"phases {origin}", width)])
 
 
 def phase_bar(row: Row, signs: Mapping[str, str], length: int = BAR) -> str:
@@ -66,10 +67,11 @@ def derived_table(comparison: Comparison, names: Names, width: int) -> str:
     columns = [
         Column(header=phase, cells=tuple(_derived(row.phases_derived.get(phase)) for row in rows)) for phase in phases
     ]
-    columns, said = _by(columns, [_provenance(row.phases_derived) for row in rows], HOW_DERIVED)
-    how = "".join(f", {word} {by}" for word, by in said.items())
-    heading = f"Inside the fused step (derived{how}; not timed):"
-    return f"{heading}\n{draw(_first(rows, names), columns, width)}"
+    origin = _origin({names.of[row.key]: _provenance(row.phases_derived) for row in rows}, HOW_DERIVED)
+    heading = "inside the fused step, derived"
+    return "\n".join([
+        heading, draw(_first(rows, names), columns, width), textwrap.fill(f"derived {origin}", width)
+    ])  # fmt: skip
 
 
 def communication_table(comparison: Comparison, names: Names, width: int) -> str:
@@ -80,9 +82,12 @@ def communication_table(comparison: Comparison, names: Names, width: int) -> str
     columns = [
         Column(
             header="communication (transfer)",
-            cells=tuple(numbers.seconds(row.communication_transfer_s) for row in rows),
+            cells=tuple(numbers.seconds_alone(numbers.known(row.communication_transfer_s)) for row in rows),
         ),
-        Column(header="waiting", cells=tuple(numbers.seconds(row.communication_waiting_s) for row in rows)),
+        Column(
+            header="waiting",
+            cells=tuple(numbers.seconds_alone(numbers.known(row.communication_waiting_s)) for row in rows),
+        ),
     ]
     return draw(_first(rows, names), columns, width)
 
@@ -108,13 +113,16 @@ def legend(meanings: Mapping[str, str], width: int) -> str:
     return "\n".join(lines)
 
 
-def _by(
-    columns: Sequence[Column], provenances: Sequence[str], words: Mapping[str, str]
-) -> tuple[list[Column], dict[str, str]]:
-    """Where the numbers come from: in words below the table when it is one source, else a column of it."""
-    if len(set(provenances)) == 1:
-        return list(columns), {"by": words.get(provenances[0], provenances[0])}
-    return [*columns, Column(header="by", cells=tuple(provenances), right=False)], {}
+def _origin(names: Mapping[str, str], words: Mapping[str, str]) -> str:
+    """Row → provenance as a phrase: one for all, or the rows of the rarer ones by name and then the others."""
+    rows_of: dict[str, list[str]] = {}
+    for row, by in names.items():
+        rows_of.setdefault(by, []).append(row)
+    *rarer, most = sorted(rows_of, key=lambda by: len(rows_of[by]))
+    if not rarer:
+        return f"by {words.get(most, most)}"
+    listed = "; ".join(f"by {words.get(by, by)}: {', '.join(rows_of[by])}" for by in rarer)
+    return f"{listed}; all others by {words.get(most, most)}"
 
 
 def _provenance(phases: Mapping[str, Phase]) -> str:
@@ -128,7 +136,7 @@ def _first(rows: Iterable[Row], names: Names) -> Column:
 def _derived(phase: Phase | None) -> str:
     if phase is None:
         return numbers.NOTHING
-    return BELOW_NOISE if phase.below_noise else f"{numbers.seconds(phase.time)} {numbers.share(phase.share)}"
+    return BELOW_NOISE if phase.below_noise else f"{numbers.seconds_alone(phase.time)}, {numbers.share(phase.share)}"
 
 
 def _longest(told: Mapping[str, Quantity], names: Names) -> str:
