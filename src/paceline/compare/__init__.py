@@ -2,6 +2,7 @@
 
 from paceline.compare.comparison import Comparison, Note, compare
 from paceline.compare.fairness import AGREES, NO_PROOF, NOT_COMPARABLE, Distance, Fairness, Proof, prove
+from paceline.compare.gaps import Factor
 from paceline.compare.precision import more_repeats
 from paceline.compare.quantity import Quantity
 from paceline.compare.rows import Phase, Row, RowWarning
@@ -14,6 +15,7 @@ __all__ = [
     "NO_PROOF",
     "Comparison",
     "Distance",
+    "Factor",
     "Fairness",
     "Note",
     "PairVerdict",

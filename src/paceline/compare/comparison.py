@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.compare.efficiency import scaling
-from paceline.compare.fairness import Fairness, Proof
+from paceline.compare.fairness import Fairness, Proof, traits_of
+from paceline.compare.gaps import factor_behind
 from paceline.compare.labels import label_rows
 from paceline.compare.rows import Row, make_row
 from paceline.compare.runs import Runs, gather
 from paceline.compare.verdicts import PairVerdict, judge, unlike
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
-from paceline.stats import LEVEL, MARGIN
+from paceline.stats import LEVEL, MARGIN, Verdict
 
 __all__ = ["Comparison", "Note", "compare"]
 
@@ -98,10 +99,25 @@ def compare(
         for group, key, label, scaled in zip(groups, keys, labels.each, scaling(groups), strict=True)
     )  # fmt: skip
     verdicts = judge(groups, keys, margin=margin, across_machines=across_machines, fairness=fairness)
+    by_key = {row.key: (row, _traits(group)) for row, group in zip(rows, groups, strict=True)}
+    verdicts = [_explained(pair, *by_key[pair.a], *by_key[pair.b]) for pair in verdicts]
     return Comparison(
         rows=rows, verdicts=tuple(verdicts), notes=tuple(_notes(groups, across_machines=across_machines)),
         shared=labels.shared, margin=margin, proofs=tuple(fairness.proofs.values()) if fairness else (),
     )  # fmt: skip
+
+
+def _traits(group: Runs) -> dict[str, str]:
+    return traits_of(group.measured[0][0]) if group.measured else {}
+
+
+def _explained(
+    pair: PairVerdict, a: Row, a_traits: Mapping[str, str], b: Row, b_traits: Mapping[str, str]
+) -> PairVerdict:
+    """A difference with what lies behind it."""
+    if pair.verdict != Verdict.DIFFERENT.words:
+        return pair
+    return replace(pair, factor=factor_behind(a, b, a_traits, b_traits))
 
 
 def _keys(groups: Sequence[Runs]) -> list[str]:

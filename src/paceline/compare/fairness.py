@@ -126,7 +126,7 @@ def _judge(case: ProofCase, records: Mapping[str, Record]) -> Proof:
     trusted = [_Evidence(records[y.id]) for y in case.yardsticks if y.id in records and records[y.id].ok]
     if not trusted:
         return Proof(verdict=NO_PROOF, reasons=("no trusted float32 run tells what rounding amounts to",), **told)
-    told |= {"traits": mine.traits, "flops_ratio": mine.flops_ratio}
+    told |= {"traits": traits_of(mine.record), "flops_ratio": mine.flops_ratio}
     if trial.framework.strategy_class == "exact":
         distances = _distances(mine, reference, trusted)
         reasons = [*mine.wrong_parameters(), *_too_far(distances), *mine.unequal_ranks()]
@@ -197,6 +197,17 @@ def gradient_distance(mine: _Evidence, reference: _Evidence) -> float:
     return float(np.sqrt(square)) / reference.gradient_norm
 
 
+def traits_of(record: Record) -> dict[str, str]:
+    """What may differ between frameworks that compute the same, as rank 0 reports it."""
+    if not record.ranks:
+        return {}
+    rank = record.ranks[0]
+    shown = {"version": rank.framework_version, "python": rank.python}
+    for name in ("layout", "blas", "compiled", "precision", "wrapped", "dropout"):
+        shown[name] = rank.facts.get(name)
+    return {name: str(value) for name, value in shown.items() if value is not None}
+
+
 class _Evidence:
     """What one proof run shows."""
 
@@ -242,14 +253,6 @@ class _Evidence:
         if not counted or not expected:
             return None
         return float(counted) / (float(expected) * self.trial.workload.batch_per_worker)
-
-    @property
-    def traits(self) -> dict[str, str]:
-        rank = self.record.ranks[0]
-        shown = {"version": rank.framework_version, "python": rank.python}
-        for name in ("layout", "blas", "compiled", "precision", "wrapped", "dropout"):
-            shown[name] = rank.facts.get(name)
-        return {name: str(value) for name, value in shown.items() if value is not None}
 
     def wrong_parameters(self) -> list[str]:
         """A rank of a strategy that splits the model holds a part: then the tensors of all ranks must be there."""

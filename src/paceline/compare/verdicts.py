@@ -14,6 +14,7 @@ from itertools import combinations
 from typing import Any
 
 from paceline.compare.fairness import NO_PROOF, NOT_COMPARABLE, Fairness
+from paceline.compare.gaps import Factor
 from paceline.compare.quantity import finite
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
@@ -52,9 +53,12 @@ class PairVerdict:
     """Whether runs of the same round were compared with each other."""
     note: str | None = None
     """What the reader must know beside the number."""
+    factor: Factor | None = None
+    """What makes most of a difference; None where there is none, or the parts of a step are not known."""
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        data["factor"] = self.factor.to_json() if self.factor else None
         return {name: finite(value) if isinstance(value, float) else value for name, value in data.items()}
 
 

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paceline.compare import DIFFERENT_MACHINES, NO_PROOF, NOT_COMPARABLE, Comparison, PairVerdict, Quantity
+from paceline.compare import DIFFERENT_MACHINES, NO_PROOF, NOT_COMPARABLE, Comparison, Factor, PairVerdict, Quantity
 from paceline.report import numbers
 from paceline.stats import Verdict
+from paceline.units import format_seconds
 
 MOST_PAIRS = 12
 """More sentences than this nobody reads: then only those about the fastest of each question are told."""
@@ -35,11 +36,20 @@ def verdict_sentence(pair: PairVerdict, names: Mapping[str, str]) -> str:
     evidence = f"({evidence_of(pair)})"
     if pair.verdict == Verdict.DIFFERENT.words:
         sentence = f"{a} is {ratio_text(pair)} × as fast as {b} {evidence}"
+        if pair.factor:
+            sentence += f"; {factor_text(pair.factor)}"
     elif pair.verdict == Verdict.EQUAL.words:
         sentence = f"{a} and {b} are equal within {pair.margin * 100:g} % {evidence}"
     else:
         sentence = f"{a} and {b} cannot be told apart {evidence}"
     return f"{sentence}; {pair.note}" if pair.note else sentence
+
+
+def factor_text(factor: Factor) -> str:
+    """What makes most of a difference."""
+    how = ", derived" if factor.derived else ""
+    text = f"most of it in {factor.phase}: {format_seconds(factor.seconds)} a step{how}"
+    return f"{text} (they differ in {'; '.join(factor.differing)})" if factor.differing else text
 
 
 def ratio_text(pair: PairVerdict) -> str:
