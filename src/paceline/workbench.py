@@ -170,7 +170,8 @@ class Workbench:
     def fairness(self) -> Fairness:
         """The fairness proof, as far as it is recorded."""
         catalog = self.catalog()
-        cases = self.proof_cases([e.trial for e in expand(self.study, catalog, to_run=False)], catalog)
+        expanded = expand(self.study, catalog, to_run=False)
+        cases = self.proof_cases([e.trial for e in expanded if e.refusal is None], catalog)
         if (store := self.existing_store()) is None:
             return prove(cases, {})
         with store:

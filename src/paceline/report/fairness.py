@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterable, Sequence
 
 from paceline.compare import AGREES, Distance, Proof
 from paceline.report.table import Column, draw
 
+LEGEND = (
+    "1w, 2w: workers. Distances are relative to the float64 reference; in brackets what is allowed: 5 × the distance of "
+    "PyTorch's own float32. FLOPs: the framework's own count of a step over the graph's."
+)
 TRAITS = ("version", "python", "layout", "blas", "compiled", "precision", "wrapped", "dropout")
 
 
@@ -15,11 +20,12 @@ def fairness_sentences(proofs: Sequence[Proof]) -> list[str]:
     if not proofs:
         return []
     sentences = [_agreement(workload, mine) for workload, mine in _by_workload(proofs) if mine]
-    sentences += [
-        f"{proof.name} on {proof.workload}, {_workers(proof)}: {proof.verdict}: {'; '.join(proof.reasons)}"
-        for proof in proofs
-        if proof.verdict != AGREES
-    ]
+    refused: dict[tuple[str, str], list[str]] = {}
+    for proof in proofs:
+        if proof.verdict != AGREES:
+            why = f"{proof.verdict}: {'; '.join(proof.reasons)}"
+            refused.setdefault((proof.name, why), []).append(f"{proof.workload}, {_workers(proof)}")
+    sentences += [f"{name} on {' and on '.join(where)}: {why}" for (name, why), where in refused.items()]
     if differing := differences(proofs):
         sentences.append("what still differs: " + "; ".join(differing))
     return sentences
@@ -27,22 +33,17 @@ def fairness_sentences(proofs: Sequence[Proof]) -> list[str]:
 
 def fairness_table(proofs: Sequence[Proof], width: int) -> str:
     """One row a framework, strategy, workload and number of workers: each distance, and what was allowed."""
-    first = Column(
-        header="", cells=tuple(f"{p.workload}, {_workers(p)}: {p.name}" for p in proofs), right=False
-    )  # fmt: skip
+    first = Column(header="", cells=tuple(f"{p.workload} {p.workers}w {p.name}" for p in proofs), right=False)
     columns = [
+        Column(header="", cells=tuple(p.verdict for p in proofs), right=False),
         Column(header="loss, step 0", cells=tuple(_cell(p, "loss of step 0") for p in proofs)),
-        Column(header="worst of 20 steps", cells=tuple(_cell(p, "loss of step", last=True) for p in proofs)),
+        Column(header="worst loss of 20", cells=tuple(_cell(p, "loss of step", last=True) for p in proofs)),
         Column(header="gradient norms", cells=tuple(_cell(p, "gradient norms") for p in proofs)),
         Column(header="gradient", cells=tuple(_cell(p, "gradient", exactly=True) for p in proofs)),
         Column(header="FLOPs", cells=tuple("" if p.flops_ratio is None else f"× {p.flops_ratio:.2f}" for p in proofs)),
-        Column(header="", cells=tuple(p.verdict for p in proofs)),
     ]
-    legend = (
-        "Distances are relative to the float64 reference; in brackets: allowed, 5 × what PyTorch's own float32 shows.\n"
-        "FLOPs: the framework's own count of a step over the graph's."
-    )
-    return f"{draw(first, columns, width)}\n{legend}"
+    shown = [column for column in columns if any(column.cells)]
+    return f"{draw(first, shown, width)}\n{textwrap.fill(LEGEND, width)}"
 
 
 def differences(proofs: Iterable[Proof]) -> list[str]:
