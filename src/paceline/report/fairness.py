@@ -9,7 +9,7 @@ from paceline.compare import AGREES, Distance, Proof
 from paceline.report.table import Column, draw
 
 LEGEND = (
-    "1w, 2w: workers. Distances are relative to the float64 reference; in brackets what is allowed: 5 × the distance of "
+    "1w, 2w: workers. Distances are relative to the float64 reference; in brackets what is allowed: 5 × that of "
     "PyTorch's own float32. FLOPs: the framework's own count of a step over the graph's."
 )
 TRAITS = ("version", "python", "layout", "blas", "compiled", "precision", "wrapped", "dropout")
