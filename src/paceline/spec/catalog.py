@@ -6,6 +6,7 @@ Framework knobs and model options are not here: they belong to their owners and 
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -34,6 +35,16 @@ class Key:
 def _text(value: Any) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{value!r} should be a text in quotes")
+    return value
+
+
+def _words(value: Any) -> str:
+    if not isinstance(value, str):
+        raise ValueError(f"{value!r} should be a text in quotes, as it would be typed")
+    try:
+        shlex.split(value)
+    except ValueError as error:
+        raise ValueError(f"{value!r} cannot be split into words: {error}") from None
     return value
 
 
@@ -113,7 +124,23 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "question": Key(parse=_text, default="", axis=False, doc="The question the study answers, in words."),
     },
     "workload": {
-        "model": Key(parse=_text, default=REQUIRED, doc="Model id, e.g. resnet20; options in [workload.MODEL]."),
+        "model": Key(
+            parse=_text, default=None,
+            doc="Model id, e.g. resnet20, or a Python file of yours that builds a graph; options in [workload.MODEL].",
+        ),
+        "script": Key(
+            parse=_text, default=None,
+            doc="Instead of a model: a training program of yours, a Python file beside the study.",
+        ),
+        "arguments": Key(
+            parse=_words, default="",
+            doc="The script's arguments, one text; {batch_per_worker}, {batch_global}, {workers}, {threads}, {seed} "
+            "are filled in.",
+        ),
+        "files": Key(
+            parse=_words, default="", axis=False,
+            doc="What the script reads beside the modules it imports: names or patterns, one text.",
+        ),
         "batch_per_worker": Key(parse=_whole(1), default=None, doc="Samples a worker and step: weak scaling."),
         "batch_global": Key(parse=_whole(1), default=None, doc="Samples a step over all workers: strong scaling."),
         "input": Key(
@@ -126,7 +153,10 @@ SECTIONS: dict[str, dict[str, Key]] = {
         ),
     },
     "framework": {
-        "name": Key(parse=_text, default=REQUIRED, doc="Framework, e.g. torch; its knobs in [framework.NAME]."),
+        "name": Key(
+            parse=_text, default=REQUIRED,
+            doc="Framework, e.g. torch; its knobs in [framework.NAME]. Of a script, and only there: script, if left out.",
+        ),
         "strategy": Key(
             parse=_text, default="data-parallel",
             doc="How workers share the work; data-parallel: each framework's own default for it.",
@@ -134,6 +164,10 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "interpreter": Key(
             parse=_text, default=None, axis=False,
             doc="Use this Python, as it is, instead of the pinned environment; of several: under [framework.NAME].",
+        ),
+        "environment": Key(
+            parse=_text, default=None, axis=False,
+            doc="Use this pinned environment instead of the framework's own; of several: under [framework.NAME].",
         ),
     },
     "cluster": {

@@ -47,6 +47,7 @@ def load_study(path: str | Path) -> Study:
 def read_study(data: Mapping[str, Any], *, source: str = "study") -> Study:
     """Check parsed TOML (or a dict of the same shape) and fill in the defaults."""
     _refuse_unknown(data, SECTIONS, source, "")
+    data = _with_framework_of_script(data)
     axes: dict[str, tuple[Any, ...]] = {}
     subtables: dict[str, dict[str, dict[str, tuple[Any, ...]]]] = {section: {} for section in _SUBTABLES}
     for section, keys in SECTIONS.items():
@@ -62,8 +63,17 @@ def read_study(data: Mapping[str, Any], *, source: str = "study") -> Study:
             axes[f"{section}.{name}"] = _axis(key, plain.get(name), f"{source}: {section}.{name}")
     _check_name(axes["study.name"][0], source)
     _check_batch(axes, source)
+    _check_workload(axes, source)
+    interpreters = _of_frameworks("interpreter", "one Python", axes, subtables["framework"], source)
+    environments = _of_frameworks("environment", "one environment", axes, subtables["framework"], source)
+    for name in interpreters.keys() & environments.keys():
+        raise SpecError(
+            f"{source}: framework.{name}: interpreter and environment exclude each other",
+            hint="keep the environment (pinned), or the interpreter (yours, as it is)",
+        )
     return Study(
-        interpreters=_interpreters(axes, subtables["framework"], source),
+        interpreters=interpreters,
+        environments=environments,
         site_options=subtables["cluster"],
         name=axes["study.name"][0],
         question=axes["study.question"][0],
@@ -79,24 +89,30 @@ def _values(value: Any) -> tuple[Any, ...]:
     return tuple(value) if isinstance(value, list) else (value,)
 
 
-def _interpreters(
-    axes: dict[str, tuple[Any, ...]], frameworks: dict[str, dict[str, tuple[Any, ...]]], source: str
+def _with_framework_of_script(data: Mapping[str, Any]) -> Mapping[str, Any]:
+    """A script has one framework, its own, which need not be said."""
+    workload, framework = data.get("workload"), data.get("framework", {})
+    if not isinstance(workload, Mapping) or "script" not in workload or not isinstance(framework, Mapping):
+        return data
+    return {**data, "framework": {"name": "script", **framework}}
+
+
+def _of_frameworks(
+    key: str, thing: str, axes: dict[str, tuple[Any, ...]], frameworks: dict[str, dict[str, tuple[Any, ...]]], source: str
 ) -> dict[str, str]:
-    """Framework → the user's own Python for it, from [framework.NAME] or, where there is only one, from [framework]."""
-    given = axes["framework.interpreter"][0]
+    """Framework → its value of a key that stands in [framework.NAME] or, where there is only one, in [framework]."""
+    given = axes[f"framework.{key}"][0]
     names = axes["framework.name"]
     if given is not None and len(names) > 1:
         raise SpecError(
-            f"{source}: framework.interpreter: one Python cannot serve {len(names)} frameworks",
-            hint=f"write it under each: [framework.{names[0]}] interpreter = ...",
+            f"{source}: framework.{key}: {thing} cannot serve {len(names)} frameworks",
+            hint=f"write it under each: [framework.{names[0]}] {key} = ...",
         )
     found = {} if given is None else {names[0]: given}
     for name, table in frameworks.items():
-        own = table.pop("interpreter", (None,))
+        own = table.pop(key, (None,))
         if own != (None,):
-            found[name] = _axis(
-                SECTIONS["framework"]["interpreter"], own[0], f"{source}: framework.{name}.interpreter"
-            )[0]
+            found[name] = _axis(SECTIONS["framework"][key], list(own), f"{source}: framework.{name}.{key}")[0]
     return found
 
 
@@ -145,3 +161,23 @@ def _check_batch(axes: dict[str, tuple[Any, ...]], source: str) -> None:
             f"{source}: workload.batch_per_worker: is missing",
             hint="give batch_per_worker (weak scaling) or batch_global (strong scaling)",
         )
+
+
+def _check_workload(axes: dict[str, tuple[Any, ...]], source: str) -> None:
+    model, script = (axes[f"workload.{key}"] != (None,) for key in ("model", "script"))
+    if model and script:
+        raise SpecError(
+            f"{source}: workload: model and script exclude each other",
+            hint="a script brings its own model: write one study for each",
+        )
+    if not model and not script:
+        raise SpecError(
+            f"{source}: workload.model: is missing",
+            hint="give model (an id, or a file that builds a graph) or script (a training program of yours)",
+        )
+    for key in ("arguments", "files"):
+        if axes[f"workload.{key}"] != ("",) and not script:
+            raise SpecError(
+                f"{source}: workload.{key}: belongs to a script, and there is none",
+                hint="options of a model stand in [workload.MODEL]",
+            )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 
@@ -73,8 +74,15 @@ class Study:
     """site → knob → values, from [cluster.SITE]; checked against the site's own in `plan`."""
     interpreters: Mapping[str, str] = field(default_factory=dict)
     """framework → the user's own Python, instead of the pinned environment."""
+    environments: Mapping[str, str] = field(default_factory=dict)
+    """framework → the pinned environment to use instead of its own."""
     repeats: Repeats = field(default_factory=lambda: Repeats(minimum=3, maximum=3))
     """How often each trial is repeated."""
+
+    @property
+    def folder(self) -> Path:
+        """Where files that the study names are looked for: beside it."""
+        return Path(self.source).parent
 
     def one(self, key: str) -> Any:
         """The value of a key that cannot be an axis."""

@@ -1,19 +1,23 @@
 """Workloads: what is trained, as neutral layer graphs that every framework builds alike.
 
-`MODELS` is the whole list. A new workload is one module with a function of keyword-only options that returns
-a `Graph`, and one line here; no framework needs to know.
+`MODELS` is the whole list of ours. A new workload is one module with a function of keyword-only options that returns
+a `Graph`, and one line here; no framework needs to know. A user's own is a file of the same form, found beside the study.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from pathlib import Path
 
 from paceline.errors import SpecError, did_you_mean
 from paceline.workloads.graph import Graph
+from paceline.workloads.graph_file import load_graph_file
 from paceline.workloads.options import checked_options
+from paceline.workloads.program import Program, read_program
+from paceline.workloads.workload import Workload, known_sizes
 
-__all__ = ["MODELS", "Graph", "load_workload"]
+__all__ = ["MODELS", "Graph", "Program", "Workload", "known_sizes", "load_workload", "read_program"]
 
 MODELS: dict[str, str] = {
     "mlp": "paceline.workloads.mlp:mlp",
@@ -33,18 +37,21 @@ MODELS: dict[str, str] = {
 }
 
 
-def load_workload(name: str, options: Mapping[str, object] | None = None) -> Graph:
-    """Build the graph of a known workload.
+def load_workload(name: str, options: Mapping[str, object] | None = None, folder: Path | None = None) -> Graph:
+    """Build the graph of a known workload, or of a user's file.
 
     Args:
-        name: a key of `MODELS`.
+        name: a key of `MODELS`, or a file that ends in .py.
         options: the workload's own, such as `{"num_classes": 100}`; JSON and TOML values only.
+        folder: where a file is looked for; by default here.
 
     Raises:
         SpecError: unknown workload or option (the hint lists the known), wrong type, impossible shapes.
     """
+    if name.endswith(".py"):
+        return load_graph_file((folder or Path()) / name, options or {})
     if name not in MODELS:
-        raise SpecError(f"unknown workload '{name}'", hint=did_you_mean(name, MODELS))
+        raise SpecError(f"unknown workload '{name}'", hint=f"{did_you_mean(name, MODELS)}, or a file: my_model.py")
     module, _, function_name = MODELS[name].partition(":")
     function: Callable[..., Graph] = getattr(import_module(module), function_name)
     return function(**checked_options(function, options or {}, owner=f"workload '{name}'", word="option"))

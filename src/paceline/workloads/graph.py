@@ -25,7 +25,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias, cast
 
 from paceline.errors import SpecError
 
@@ -130,6 +130,8 @@ class Sgd:
 class Graph:
     """A whole workload: input, layers in topological order, losses and optimizer."""
 
+    kind: ClassVar[str] = "graph"
+    """Which kind of workload it is: see `workload`."""
     name: str
     """Readable; not an identity, since options change the graph and not the name. See `hash`."""
     input: Input
@@ -169,6 +171,11 @@ class Graph:
         for layer in self.layers:
             for tensor in (*layer.parameters, *layer.buffers):
                 yield f"{layer.name}.{tensor.name}", tensor
+
+    @property
+    def layer_kinds(self) -> frozenset[str]:
+        """Kinds of layers that a framework needs to build it."""
+        return frozenset(layer.kind for layer in self.layers)
 
     @property
     def num_parameters(self) -> int:

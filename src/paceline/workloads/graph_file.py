@@ -1,0 +1,112 @@
+"""A user's own model: a Python file whose function `graph` builds a layer graph with our kinds, as the zoo's do.
+
+The file is executed in the host's interpreter. Whatever goes wrong in it is an error of the study, told with the
+file's name and line; nothing of it is imported by any framework, which see the graph only.
+"""
+
+from __future__ import annotations
+
+import inspect
+import sys
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from paceline.errors import SpecError
+from paceline.workloads.builder import GraphBuilder
+from paceline.workloads.graph import Graph
+from paceline.workloads.options import checked_options
+
+FUNCTION = "graph"
+"""Name of the function that a file must have."""
+EXAMPLE = "see examples/own_graph/model.py"
+
+
+def load_graph_file(path: Path, options: Mapping[str, object]) -> Graph:
+    """Execute a file and call its `graph` with the options of the study.
+
+    Raises:
+        SpecError: no such file, an error in it (with its line), no such function or option, or no graph returned.
+    """
+    try:
+        source = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise SpecError(f"{path}: no such file", hint="paths are relative to the study file") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}", hint="check its path and permissions") from None
+    with _as_module(path) as module, _told(path):
+        exec(compile(source, str(path), "exec"), module.__dict__)  # noqa: S102  the user's own file, on their wish
+        function = _function(path, module)
+        arguments = checked_options(function, options, owner=f"graph() of {path.name}", word="option")
+        made = function(**arguments)
+    if isinstance(made, GraphBuilder):
+        raise SpecError(
+            f"{path}: graph() returned the builder, not the graph",
+            hint=f"end with: return net.build(Sgd(learning_rate=0.1))   {EXAMPLE}",
+        )
+    if not isinstance(made, Graph):
+        raise SpecError(f"{path}: graph() returned {type(made).__name__}, not a graph", hint=EXAMPLE)
+    return made
+
+
+def _function(path: Path, module: ModuleType) -> Callable[..., Any]:
+    function = getattr(module, FUNCTION, None)
+    if not inspect.isfunction(function):
+        raise SpecError(
+            f"{path}: has no function {FUNCTION}()", hint=f"write: def graph(*, hidden: int = 64) -> Graph: ...   {EXAMPLE}"
+        )
+    for name, parameter in inspect.signature(function).parameters.items():
+        if parameter.kind is not inspect.Parameter.KEYWORD_ONLY or parameter.annotation is inspect.Parameter.empty:
+            raise SpecError(
+                f"{path}, line {function.__code__.co_firstlineno}: option '{name}' of graph() needs a type, after a *",
+                hint=f"write: def graph(*, {name}: int = 64) -> Graph: ...   types: int, float, bool, str, tuple[int, ...]",
+            )
+    return function
+
+
+@contextmanager
+def _as_module(path: Path) -> Iterator[ModuleType]:
+    """A module of the file for as long as it is executed, with its folder on the path, as if it were started."""
+    module = ModuleType(f"paceline_graph_of_{path.stem}")
+    module.__file__ = str(path)
+    folder = str(path.resolve().parent)
+    sys.modules[module.__name__] = module
+    sys.path.insert(0, folder)
+    before = set(sys.modules)
+    try:
+        yield module
+    finally:
+        sys.path.remove(folder)
+        del sys.modules[module.__name__]
+        # Modules beside the file: two studies may both have a blocks.py.
+        for name in set(sys.modules) - before:
+            if (getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
+                del sys.modules[name]
+
+
+@contextmanager
+def _told(path: Path) -> Iterator[None]:
+    """Errors of the user's file as errors of the study: where it is in their file, and what to do."""
+    try:
+        yield
+    except SyntaxError as error:
+        where = f"{error.filename or path}, line {error.lineno}"
+        raise SpecError(f"{where}: {type(error).__name__}: {error.msg}", hint="mend the file") from None
+    except SpecError as error:
+        if error.message.startswith(str(path)):
+            raise
+        raise SpecError(f"{_where(path, error)}: {error.message}", hint=error.hint or EXAMPLE) from None
+    except (Exception, SystemExit) as error:  # noqa: BLE001  whatever a user's file does
+        hint = f"try it: {Path(sys.executable).name} {path}   layer kinds: docs/reference/graph.md"
+        raise SpecError(f"{_where(path, error)}: {type(error).__name__}: {error}", hint=hint) from None
+
+
+def _where(path: Path, error: BaseException) -> str:
+    """The last line of the user's own files on the way to the error."""
+    folder = str(path.resolve().parent)
+    frames = traceback.extract_tb(error.__traceback__)
+    own = [frame for frame in frames if frame.filename == str(path) or frame.filename.startswith(folder + "/")]
+    return f"{own[-1].filename}, line {own[-1].lineno}" if own else str(path)

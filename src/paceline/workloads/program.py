@@ -1,0 +1,140 @@
+"""A user's own training program as a workload: which files it is made of, and their identity.
+
+Nothing here executes it. Its files are the script, the modules beside it that it imports (found in the source, not by
+importing), and what the study lists. They lie in or below the script's folder, and go to the workers as they are.
+"""
+
+from __future__ import annotations
+
+import ast
+import hashlib
+import shlex
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import ClassVar
+
+from paceline.errors import SpecError
+from paceline.workloads.graph import HASH_DIGITS
+
+HASH_PREFIX = "script:"
+"""Tells the identity of a program from that of a graph."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Program:
+    """A script and the files it needs."""
+
+    kind: ClassVar[str] = "program"
+    folder: Path
+    """Where the script lies."""
+    files: tuple[str, ...]
+    """Names relative to the folder, the script first."""
+    arguments: str
+    """As they would be typed; names in braces are filled in for each trial."""
+    hash: str
+    """Of the names and contents of all files; arguments are options of the trial."""
+    layer_kinds: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def script(self) -> str:
+        """Name of the file that is started."""
+        return self.files[0]
+
+    def argv(self, values: Mapping[str, object]) -> list[str]:
+        """The arguments as words, with the trial's values for the names in braces."""
+        text = self.arguments
+        for name, value in values.items():
+            text = text.replace("{" + name + "}", str(value))
+        return shlex.split(text)
+
+    def contents(self) -> Iterator[tuple[str, bytes]]:
+        """Every file as it is now.
+
+        Raises:
+            SpecError: they are no longer those that were planned.
+        """
+        found = [(name, (self.folder / name).read_bytes()) for name in self.files]
+        if _hash(found) != self.hash:
+            raise SpecError(f"{self.script} changed since this was planned", hint="start again: paceline run STUDY")
+        yield from found
+
+
+def read_program(script: Path, arguments: str = "", files: str = "") -> Program:
+    """Find all files of a script.
+
+    Args:
+        script: the Python file to start.
+        arguments: what follows it on the command line.
+        files: further names or patterns, relative to the script's folder, separated by spaces.
+
+    Raises:
+        SpecError: a file that is not there, or lies elsewhere.
+    """
+    if not script.is_file():
+        raise SpecError(f"{script}: no such script", hint="paths are relative to the study file")
+    folder = script.resolve().parent
+    found = {script.name: None, **dict.fromkeys(_imported(script.name, folder)), **dict.fromkeys(_listed(files, folder))}
+    try:
+        digest = _hash([(name, (folder / name).read_bytes()) for name in found])
+    except OSError as error:
+        raise SpecError(f"{error.filename}: cannot be read: {error.strerror}", hint="check its permissions") from None
+    return Program(folder=folder, files=tuple(found), arguments=arguments, hash=digest)
+
+
+def _hash(contents: list[tuple[str, bytes]]) -> str:
+    digest = hashlib.sha256()
+    for name, content in sorted(contents):
+        digest.update(name.encode() + b"\0" + hashlib.sha256(content).digest())
+    return HASH_PREFIX + digest.hexdigest()[:HASH_DIGITS]
+
+
+def _listed(patterns: str, folder: Path) -> Iterator[str]:
+    for pattern in shlex.split(patterns):
+        try:
+            found = [path for path in sorted(folder.glob(pattern)) if path.is_file() and "__pycache__" not in path.parts]
+        except (ValueError, NotImplementedError):  # an absolute pattern
+            found = []
+        inside = [path for path in found if path.resolve().is_relative_to(folder)]
+        if not inside:
+            raise SpecError(
+                f"workload.files: '{pattern}' is no file in or below {folder.name}/",
+                hint="name what lies beside the script; data elsewhere: give its full path in arguments",
+            )
+        yield from (str(path.resolve().relative_to(folder)) for path in inside)
+
+
+def _imported(script: str, folder: Path) -> list[str]:
+    """Modules beside the script that it imports, and that those import in turn."""
+    seen = [script]
+    for name in seen:
+        for module in sorted(_modules(folder / name, tuple(Path(name).parent.parts))):
+            seen += [file for file in _files_of(module, folder) if file not in seen]
+    return seen[1:]
+
+
+def _files_of(module: tuple[str, ...], folder: Path) -> Iterator[str]:
+    """What importing a.b.c executes: a/__init__.py, a/b/__init__.py, a/b/c.py, as far as they lie here."""
+    for depth in range(1, len(module) + 1):
+        place = Path(*module[:depth])
+        for file in (place / "__init__.py", place.with_suffix(".py")):
+            if (folder / file).is_file():
+                yield str(file)
+
+
+def _modules(file: Path, package: tuple[str, ...]) -> set[tuple[str, ...]]:
+    """Every module that a file imports anywhere, names taken from modules included, since they may be modules too."""
+    try:
+        tree = ast.parse(file.read_bytes())
+    except (SyntaxError, ValueError):
+        # It may be meant for a newer Python than ours; if not, its own interpreter will say so.
+        return set()
+    found: set[tuple[str, ...]] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {tuple(alias.name.split(".")) for alias in node.names}
+        elif isinstance(node, ast.ImportFrom):
+            base = package[: len(package) - node.level + 1] if node.level else ()
+            base += tuple((node.module or "").split(".")) if node.module else ()
+            found |= {base, *((*base, alias.name) for alias in node.names)}
+    return found - {()}

@@ -1,0 +1,37 @@
+"""What a study may train: a layer graph that every framework builds, or a program that only itself understands.
+
+Stages that need more than an identity ask here, and nowhere for a type: what is known of a workload before it runs.
+"""
+
+from __future__ import annotations
+
+from functools import singledispatch
+from typing import TypeAlias
+
+from paceline.workloads.cost import cost
+from paceline.workloads.graph import Graph
+from paceline.workloads.program import Program
+
+Workload: TypeAlias = Graph | Program
+"""Each has a `kind`, which frameworks say they can run, a `hash`, and the `layer_kinds` that it needs."""
+
+
+@singledispatch
+def known_sizes(workload: Workload) -> dict[str, int]:
+    """Parameters, gradient bytes and FLOPs a sample, as far as they are known before anything runs.
+
+    Of a program nothing is: it counts its parameters itself when it runs.
+    """
+    del workload
+    return {}
+
+
+@known_sizes.register
+def _of_graph(graph: Graph) -> dict[str, int]:
+    total = cost(graph)
+    return {
+        "parameters": graph.num_parameters,
+        "gradient_bytes": total.gradient_bytes,
+        "forward_flops": total.forward_flops,
+        "backward_flops": total.backward_flops,
+    }
