@@ -87,7 +87,7 @@ def ratio_of(found: dict[str, Any]) -> float:
 def instrumentation(model: str, processes: int) -> Claim:
     (trial,) = Workbench(study_of(model, 1, [1]), Path()).trials()
     graph = graph_of(trial.workload.model, trial.workload.options)
-    inputs = prepare_inputs(trial, graph, cache_root(), needs_weights=True)
+    inputs = prepare_inputs(graph, trial, cache_root(), cache_root(), needs_weights=True)
     site = LocalSite()
     topology = site.open(trial.cluster, ports=1)
     job = make_job(

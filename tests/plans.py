@@ -32,7 +32,7 @@ def catalog(cores: int = 2, capabilities: Capabilities = CAPABILITIES, **unavail
         environments={"torch": ("torch-cpu", "abc")},
         unavailable=unavailable,
         site=SiteLimits(hosts=1, cores_per_host=cores),
-        graph=load_workload,
+        workload=load_workload,
     )
 
 

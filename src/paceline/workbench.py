@@ -5,11 +5,12 @@ Holds no logic of a stage: it gathers what the pure stages want to know, hands i
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
+import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -34,8 +35,7 @@ from paceline.run.host_state import machine
 from paceline.sites import Site, load_site
 from paceline.spec import Study
 from paceline.stats import MARGIN
-from paceline.workloads import load_workload
-from paceline.workloads.graph import Graph
+from paceline.workloads import Graph, Workload, load_workload, read_program
 
 FAILED = frozenset(kind.value for kind in OutcomeKind if kind is not OutcomeKind.OK)
 
@@ -63,17 +63,27 @@ def store_folder(given: str | Path | None = None) -> Path:
     return Path(given or os.environ.get("PACELINE_STORE") or ".paceline")
 
 
-@cache
-def _graph(model: str, options: tuple[tuple[str, Any], ...]) -> Graph:
-    return load_workload(model, dict(options))
-
-
 def graph_of(model: str, options: Mapping[str, Any]) -> Graph:
-    """The graph of a model; built once a process."""
-    try:
-        return _graph(model, tuple(sorted(options.items())))
-    except TypeError:  # an option that is a list cannot be a key
-        return load_workload(model, dict(options))
+    """The graph of a model of ours."""
+    return load_workload(model, options)
+
+
+def workloads_of(study: Study) -> Callable[[str, Mapping[str, Any]], Workload]:
+    """A function from model (or script) and options to what is trained; each is made once, files are read once."""
+    made: dict[str, Workload] = {}
+    scripts = study.axes["workload.script"] != (None,)
+
+    def workload_of(name: str, options: Mapping[str, Any]) -> Workload:
+        key = json.dumps([name, dict(options)], sort_keys=True, default=list)
+        if key not in made:
+            made[key] = (
+                read_program(study.folder / name, options["arguments"], study.one("workload.files"))
+                if scripts
+                else load_workload(name, options, study.folder)
+            )
+        return made[key]
+
+    return workload_of
 
 
 @dataclass(slots=True)
@@ -88,6 +98,8 @@ class Workbench:
     frameworks: dict[str, Framework] = field(init=False)
     environments: dict[str, Environment] = field(init=False)
     site: Site = field(init=False)
+    workload: Callable[[str, Mapping[str, Any]], Workload] = field(init=False)
+    """model and options → what is trained, as the files of the study say when they are first read."""
     broken: dict[str, str] = field(init=False, default_factory=dict)
     """framework → why its environment could not be built in this session."""
 
@@ -100,9 +112,15 @@ class Workbench:
         if self.proving:
             self.frameworks |= {name: load_framework(name) for name in JUDGES if name not in names}
         self.environments = {
-            name: environment_of(framework, self.study.interpreters.get(name), f"{source}: framework.interpreter")
+            name: environment_of(
+                framework,
+                interpreter=self.study.interpreters.get(name),
+                environment=self.study.environments.get(name),
+                where=f"{source}: framework",
+            )
             for name, framework in self.frameworks.items()
         }
+        self.workload = workloads_of(self.study)
         self.site = load_site(self.study.one("cluster.site"), f"{source}: cluster.site")
 
     def catalog(self) -> Catalog:
@@ -117,7 +135,7 @@ class Workbench:
             environments={name: (e.name, e.lock) for name, e in self.environments.items()},
             unavailable=unavailable,
             site=self.site.limits(),
-            graph=graph_of,
+            workload=self.workload,
         )
 
     def trials(self) -> list[Trial]:
@@ -151,7 +169,7 @@ class Workbench:
                     if r.ok or r.trial.limits == limits[r.trial.id]
                 }
                 attempts, seen = store.attempts(here), store.recent_elapsed(ids, here)
-        estimate = make_estimate(catalog.capabilities, graph_of, seen)
+        estimate = make_estimate(catalog.capabilities, self.workload, seen)
         return schedule(
             self.study,
             [e for e in expanded if e.refusal or not only_proof],
@@ -279,7 +297,7 @@ class Workbench:
         scratch.mkdir(parents=True)
         store.sweep()
         return Bench(
-            site=self.site, frameworks=self.frameworks, environments=self.environments, graph=graph_of,
+            site=self.site, frameworks=self.frameworks, environments=self.environments, workload=self.workload,
             cache=usable_cache(), scratch=scratch, machine=facts,
         )  # fmt: skip
 
@@ -329,14 +347,17 @@ def usable_cache() -> Path:
 
 
 def environment_of(
-    framework: Framework, interpreter: str | None = None, where: str = "framework.interpreter"
+    framework: Framework, *, interpreter: str | None = None, environment: str | None = None, where: str = "framework"
 ) -> Environment:
-    """Where a framework lives: the user's interpreter, its pinned environment, or (null) the host's own."""
+    """Where a framework lives: the user's interpreter, a pinned environment, or the host's own interpreter."""
     if interpreter is not None:
-        return ExistingInterpreter(interpreter, package=framework.package, where=where)
-    if framework.environment is None:
-        return HostInterpreter()
-    return load_environment(framework.environment)
+        return ExistingInterpreter(interpreter, package=framework.package, where=f"{where}.interpreter")
+    if environment is not None:
+        return load_environment(environment, f"{where}.environment")
+    if framework.environment is not None:
+        return load_environment(framework.environment)
+    # What imports packages of the user's is another environment with each of them; what imports none is not.
+    return ExistingInterpreter(sys.executable) if framework.imports_packages else HostInterpreter()
 
 
 def last_attempts(records: Sequence[Record]) -> list[Record]:

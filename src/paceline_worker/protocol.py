@@ -54,6 +54,9 @@ class Job(object):
         self.threads = data["threads"]
         self.device = data["device"]
         self.graph = data["graph"]
+        """What to train; None where a program of the user's brings its own model."""
+        self.program = data.get("program")
+        """{"folder", "script", "arguments", "files"} of a user's own training program; else None."""
         self.weights = data["weights"]
         """{"path", "index"}: the flat file of initial weights and its JSON index; None where none are needed."""
         self.input = data["input"]

@@ -90,7 +90,7 @@ def _details(trial: Trial, machine: str | None) -> dict[str, str]:
     details = {
         "lock": f"lock {trial.framework.lock.removeprefix('sha256:')[:6]}",
         "environment": trial.framework.environment,
-        "graph": f"graph {trial.workload.graph[:6]}",
+        "graph": f"graph {trial.workload.graph.rpartition(':')[2][:6]}",
         "seed": f"seed {trial.workload.seed}",
         "steps": f"{trial.measure.warmup_steps}+{trial.measure.steps} steps",
         "layers": "layer times" if trial.measure.layers else "",

@@ -23,6 +23,8 @@ class Framework(ABC):
     """The worker module that trains, e.g. paceline_worker.frameworks.torch."""
     environment: str | None
     """Name of its pinned environment; None: it runs in the host's own interpreter."""
+    imports_packages: bool = False
+    """In the host's own interpreter: whether ranks import packages there, which are then part of its lock."""
     package: str | None = None
     """The distribution whose version is the framework's version."""
     needs_weights: bool = True

@@ -85,6 +85,8 @@ class Capabilities:
     """Which of them "data-parallel" means."""
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     """Settings under [framework.NAME]."""
+    workloads: frozenset[str] = frozenset({"graph"})
+    """Kinds of workload it runs: "graph", "program"."""
     layer_kinds: frozenset[str] | None = None
     """Kinds of layers its builder knows; None: all."""
     devices: Mapping[str, str] = field(default_factory=lambda: {"cpu": "ready"})
@@ -128,8 +130,10 @@ class Capabilities:
         declared = self.strategies[strategy].strategy_class
         return "approximate" if declared == "exact" and self.approximate(knobs) else declared
 
-    def refusal(self, trial: Trial, layer_kinds: frozenset[str]) -> str | None:
-        """Why this trial cannot run, in words, or None."""
+    def refusal(self, trial: Trial, layer_kinds: frozenset[str], kind: str = "graph") -> str | None:
+        """Why this trial, of a workload of this kind with layers of these kinds, cannot run, in words, or None."""
+        if kind not in self.workloads:
+            return f"runs a {' or a '.join(sorted(self.workloads))}, and {trial.workload.model} is a {kind}"
         strategy = self.strategies[trial.framework.strategy]
         if strategy.max_workers is not None and trial.workers > strategy.max_workers:
             return f"strategy {trial.framework.strategy} takes at most {strategy.max_workers} worker(s)"

@@ -10,8 +10,7 @@ from typing import Any
 
 from paceline.plan.capabilities import Capabilities
 from paceline.plan.trial import Trial
-from paceline.workloads.cost import cost
-from paceline.workloads.graph import Graph
+from paceline.workloads.workload import Workload, known_sizes
 
 GUESSED_FLOPS_PER_CORE = 4e10
 """fp32 training on one core of a current server with a tuned library: 1e10 to 5e10 were seen; within them, so that
@@ -22,7 +21,7 @@ STEP_OVERHEAD_S = 2e-3
 
 def make_estimate(
     capabilities: Mapping[str, Capabilities],
-    graph: Callable[[str, Mapping[str, Any]], Graph],
+    workload: Callable[[str, Mapping[str, Any]], Workload],
     seen_s: Mapping[str, float],
 ) -> Callable[[Trial], float]:
     """A function from trial to seconds. `seen_s`: trial id → elapsed seconds of earlier runs."""
@@ -37,8 +36,8 @@ def make_estimate(
         return known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps)
 
     def _guess_step_s(trial: Trial) -> float:
-        total = cost(graph(trial.workload.model, trial.workload.options))
-        flops = (total.forward_flops + total.backward_flops) * trial.workload.batch_per_worker
+        sizes = known_sizes(workload(trial.workload.model, trial.workload.options))
+        flops = sum(sizes.get(name, 0) for name in ("forward_flops", "backward_flops")) * trial.workload.batch_per_worker
         return STEP_OVERHEAD_S + flops / (GUESSED_FLOPS_PER_CORE * trial.cluster.threads_per_worker)
 
     return estimate

@@ -15,7 +15,7 @@ from paceline.errors import SpecError, did_you_mean
 from paceline.plan.capabilities import Capabilities, Knob, SiteLimits
 from paceline.plan.trial import ClusterChoice, FrameworkChoice, Limits, MeasureChoice, Trial, WorkloadChoice
 from paceline.spec.study import Study
-from paceline.workloads.graph import Graph
+from paceline.workloads.workload import Workload
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,8 +30,8 @@ class Catalog:
     """framework → why it cannot run here at all; its trials are skipped with that reason."""
     site: SiteLimits
     """What the study's site offers."""
-    graph: Callable[[str, Mapping[str, Any]], Graph]
-    """model and options → graph."""
+    workload: Callable[[str, Mapping[str, Any]], Workload]
+    """model (or script) and options (or arguments) → what is trained."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -59,7 +59,7 @@ def expand(study: Study, catalog: Catalog, *, to_run: bool = True) -> list[Expan
     for framework, workload, cluster in itertools.product(
         _frameworks(study, catalog), _workloads(study, catalog), _clusters(study, catalog.site)
     ):
-        choice, graph, batch_global = workload
+        choice, trained, batch_global = workload
         refusal = catalog.unavailable.get(framework.name)
         if batch_global is not None:
             share, rest = divmod(batch_global, cluster.workers)
@@ -78,12 +78,11 @@ def expand(study: Study, catalog: Catalog, *, to_run: bool = True) -> list[Expan
                 f"{study.source}: cluster: {missing}",
                 hint="lower workers_per_host or threads_per_worker, or write oversubscribe = true to study just that",
             )
-        kinds = frozenset(layer.kind for layer in graph.layers)
         refusal = (
             refusal
             or missing
             or _site_refusal(trial, catalog.site)
-            or catalog.capabilities[framework.name].refusal(trial, kinds)
+            or catalog.capabilities[framework.name].refusal(trial, trained.layer_kinds, trained.kind)
         )
         out.setdefault(trial.id, Expanded(trial=trial, refusal=refusal))
     return list(out.values())
@@ -138,26 +137,35 @@ def _knob_axes(
     return axes
 
 
-def _workloads(study: Study, catalog: Catalog) -> Iterator[tuple[WorkloadChoice, Graph, int | None]]:
+def _workloads(study: Study, catalog: Catalog) -> Iterator[tuple[WorkloadChoice, Workload, int | None]]:
     strong = study.axes["workload.batch_global"] != (None,)
     batches = study.axes["workload.batch_global" if strong else "workload.batch_per_worker"]
-    for model in study.axes["workload.model"]:
-        for options in _product(study.model_options.get(model, {})):
+    key, named = named_workloads(study)
+    for model, tables in named.items():
+        for options in _product(tables):
             try:
-                graph = catalog.graph(model, options)
+                workload = catalog.workload(model, options)
             except SpecError as error:
-                raise SpecError(f"{study.source}: workload.model: {error.message}", hint=error.hint) from None
+                raise SpecError(f"{study.source}: workload.{key}: {error.message}", hint=error.hint) from None
             for batch, feed, loaders, seed in itertools.product(
                 batches, study.axes["workload.input"], study.axes["workload.loader_workers"],
                 study.axes["measure.seed"],
             ):  # fmt: skip
                 # Loader workers mean nothing to resident data: one trial, not several that are the same.
                 choice = WorkloadChoice(
-                    model=model, options=options, graph=graph.hash, batch_per_worker=batch,
+                    model=model, options=options, graph=workload.hash, batch_per_worker=batch,
                     scaling="strong" if strong else "weak", input=feed,
                     loader_workers=loaders if feed == "pipeline" else 0, seed=seed,
                 )  # fmt: skip
-                yield choice, graph, batch if strong else None
+                yield choice, workload, batch if strong else None
+
+
+def named_workloads(study: Study) -> tuple[str, Mapping[str, Mapping[str, tuple[Any, ...]]]]:
+    """The key that names what is trained, and for each of its values the options to multiply out."""
+    scripts = study.axes["workload.script"]
+    if scripts == (None,):
+        return "model", {model: study.model_options.get(model, {}) for model in study.axes["workload.model"]}
+    return "script", {script: {"arguments": study.axes["workload.arguments"]} for script in scripts}
 
 
 def _with_batch(choice: WorkloadChoice, batch: int) -> WorkloadChoice:
@@ -197,7 +205,7 @@ def _refuse_strangers(study: Study, catalog: Catalog) -> None:
     """Tables for frameworks or models that the study does not use are slips of the pen, not wishes."""
     for kind, tables, used in (
         ("framework", study.knobs, study.axes["framework.name"]),
-        ("workload", study.model_options, study.axes["workload.model"]),
+        ("workload", study.model_options, [name for name in study.axes["workload.model"] if name]),
         ("cluster", study.site_options, study.axes["cluster.site"]),
     ):
         for name in tables:

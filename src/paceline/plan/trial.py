@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
+from pathlib import PurePath
 from typing import Any
 
 from paceline.spec.study import Network
@@ -19,11 +21,11 @@ class WorkloadChoice:
     """What is trained."""
 
     model: str
-    """Model id."""
+    """Model id, or the user's file as the study names it."""
     options: Mapping[str, Any]
-    """Options given to the model."""
+    """Options given to the model; of a script its arguments."""
     graph: str
-    """Hash of the neutral graph that came out."""
+    """Identity of what is trained: hash of the neutral graph that came out, or of the script's files."""
     batch_per_worker: int
     """Samples a worker and step."""
     scaling: str
@@ -34,6 +36,11 @@ class WorkloadChoice:
     """Processes a worker that feed the pipeline."""
     seed: int
     """Seed of weights and data."""
+
+    @property
+    def name(self) -> str:
+        """The model in a name of ours: its id, or what its file is called."""
+        return re.sub(r"[^A-Za-z0-9_-]+", "-", PurePath(self.model).name.removesuffix(".py"))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -150,7 +157,7 @@ class Trial:
         workers += f"{cluster.workers_per_host}w{cluster.threads_per_worker}t"
         network = f".{cluster.network.label}" if cluster.network else ""
         framework = f"{self.framework.name}-{self.framework.strategy}"
-        return f"{framework}.{self.workload.model}.b{self.workload.batch_per_worker}.{workers}{network}"
+        return f"{framework}.{self.workload.name}.b{self.workload.batch_per_worker}.{workers}{network}"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

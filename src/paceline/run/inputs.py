@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import singledispatch
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from paceline.datasets import write_synthetic
 from paceline.plan.trial import Trial
-from paceline.workloads.cost import cost
-from paceline.workloads.graph import Graph
+from paceline.workloads import Graph, Program, Workload, known_sizes
 from paceline.workloads.weights import write_initial_weights
 
 POOL_BYTES = 32 * 2**20
@@ -24,28 +24,34 @@ MINIMUM_BATCHES = 2
 class Inputs:
     """Files for the job and facts for the record."""
 
-    weights: dict[str, str] | None
-    """"path" and "index" of the initial weights."""
-    data_index: str | None
-    """JSON index of the data."""
     facts: dict[str, Any]
     """Checksums and sizes."""
+    graph: dict[str, Any] | None = None
+    """The layer graph, where there is one."""
+    program: dict[str, Any] | None = None
+    """The user's program, where there is one: "folder", "script", "arguments" and "files"."""
+    weights: dict[str, str] | None = None
+    """"path" and "index" of the initial weights."""
+    data_index: str | None = None
+    """JSON index of the data."""
     files: tuple[Path, ...] = ()
     """All of them, for sites that must bring them to other hosts."""
 
 
-def prepare_inputs(trial: Trial, graph: Graph, cache: Path, *, needs_weights: bool) -> Inputs:
-    """Make, or find in the cache, what the ranks read."""
-    total = cost(graph)
-    facts: dict[str, Any] = {
-        "graph": graph.hash,
-        "parameters": graph.num_parameters,
-        "gradient_bytes": total.gradient_bytes,
-        "forward_flops": total.forward_flops,
-        "backward_flops": total.backward_flops,
-    }
+@singledispatch
+def prepare_inputs(workload: Workload, trial: Trial, cache: Path, folder: Path, *, needs_weights: bool) -> Inputs:
+    """Make, or find in the cache, or copy into the folder of the run, what the ranks read."""
+    raise NotImplementedError(f"nobody knows what the ranks of a {workload.kind} read")
+
+
+@prepare_inputs.register
+def _of_graph(graph: Graph, trial: Trial, cache: Path, _folder: Path, *, needs_weights: bool) -> Inputs:
+    """Initial weights and synthetic data."""
+    if trial.measure.evidence:
+        graph = graph.without_dropout()
+    facts: dict[str, Any] = {"graph": graph.hash, **known_sizes(graph)}
     if not needs_weights:
-        return Inputs(weights=None, data_index=None, facts=facts)
+        return Inputs(graph=graph.to_json(), facts=facts)
     weights = write_initial_weights(graph, trial.workload.seed, cache / "weights")
     sample_bytes = max(1, prod(graph.input.shape))
     samples = MINIMUM_BATCHES * trial.batch_global
@@ -55,6 +61,7 @@ def prepare_inputs(trial: Trial, graph: Graph, cache: Path, *, needs_weights: bo
     data = write_synthetic(graph.input, samples, trial.workload.seed, cache / "data")
     facts |= {"weights_sha256": weights.sha256, "data_sha256": data.sha256, "data_samples": samples}
     return Inputs(
+        graph=graph.to_json(),
         weights={"path": str(weights.path), "index": str(weights.index_path)},
         data_index=str(data.index_path),
         facts=facts,
@@ -64,3 +71,25 @@ def prepare_inputs(trial: Trial, graph: Graph, cache: Path, *, needs_weights: bo
             if path is not None
         ),
     )
+
+
+@prepare_inputs.register
+def _of_program(program: Program, trial: Trial, _cache: Path, folder: Path, *, needs_weights: bool) -> Inputs:
+    """The program's own files, a fresh copy for each run: what it writes beside them goes when the run goes."""
+    del needs_weights
+    place = folder / "program"
+    for name, content in program.contents():
+        (place / name).parent.mkdir(parents=True, exist_ok=True)
+        (place / name).write_bytes(content)
+    values = {
+        "batch_per_worker": trial.workload.batch_per_worker, "batch_global": trial.batch_global,
+        "workers": trial.workers, "threads": trial.cluster.threads_per_worker, "seed": trial.workload.seed,
+    }  # fmt: skip
+    arguments = program.argv(values)
+    return Inputs(
+        program={
+            "folder": str(place), "script": program.script, "arguments": arguments, "files": list(program.files),
+        },
+        facts={"graph": program.hash, "script": program.script, "arguments": arguments, "files": list(program.files)},
+        files=(place,),
+    )  # fmt: skip

@@ -34,7 +34,7 @@ from paceline.run.outcome import judge
 from paceline.run.supervise import Ending, supervise
 from paceline.run.worker_source import worker_folder
 from paceline.sites import Site
-from paceline.workloads.graph import Graph
+from paceline.workloads import Workload
 
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 """Variables of ours that a measured process may see; nothing else leaks in, so no stray OMP_NUM_THREADS either."""
@@ -52,7 +52,8 @@ class Bench:
     frameworks: Mapping[str, Framework]
     environments: Mapping[str, Environment]
     """framework → where it lives."""
-    graph: Callable[[str, Mapping[str, Any]], Graph]
+    workload: Callable[[str, Mapping[str, Any]], Workload]
+    """model and options → what is trained."""
     cache: Path
     """Weights, data and the worker's source."""
     scratch: Path
@@ -138,20 +139,18 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
     environment = bench.environments[trial.framework.name]
     environment.verify()
     facts.environment = environment.fingerprint()
-    graph = bench.graph(trial.workload.model, trial.workload.options)
-    if trial.measure.evidence:
-        graph = graph.without_dropout()
-    inputs = prepare_inputs(trial, graph, bench.cache, needs_weights=framework.needs_weights)
-    facts.inputs = inputs.facts
+    workload = bench.workload(trial.workload.model, trial.workload.options)
     folder = _scratch(planned, bench)
     folder.mkdir(parents=True)
+    inputs = prepare_inputs(workload, trial, bench.cache, folder, needs_weights=framework.needs_weights)
+    facts.inputs = inputs.facts
     try:
         topology = site.open(trial.cluster, ports=framework.capabilities.ports(trial))
         facts.hosts = tuple({"name": h.name, "address": h.address, "cores": list(h.cores)} for h in topology.hosts)
         processes = framework.processes(trial, topology)
         job_path = folder / "job.json"
         job = make_job(
-            trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module, graph=graph.to_json(),
+            trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module, graph=inputs.graph, program=inputs.program,
             topology=topology, processes=processes, weights=inputs.weights, data_index=inputs.data_index,
         )  # fmt: skip
         job_path.write_text(json.dumps(job), encoding="utf-8")
