@@ -35,7 +35,7 @@ from paceline.run.host_state import machine
 from paceline.sites import Site, load_site
 from paceline.spec import Study
 from paceline.stats import MARGIN
-from paceline.workloads import Graph, Workload, load_workload, read_program
+from paceline.workloads import Workload, load_workload, read_program
 
 FAILED = frozenset(kind.value for kind in OutcomeKind if kind is not OutcomeKind.OK)
 
@@ -61,11 +61,6 @@ class Silent:
 def store_folder(given: str | Path | None = None) -> Path:
     """--store, else PACELINE_STORE, else .paceline in the current folder."""
     return Path(given or os.environ.get("PACELINE_STORE") or ".paceline")
-
-
-def graph_of(model: str, options: Mapping[str, Any]) -> Graph:
-    """The graph of a model of ours."""
-    return load_workload(model, options)
 
 
 def workloads_of(study: Study) -> Callable[[str, Mapping[str, Any]], Workload]:

@@ -11,6 +11,7 @@ FRAMEWORKS = {
     "null": "paceline.frameworks.null:NULL",
     "torch": "paceline.frameworks.torch:TORCH",
     "jax": "paceline.frameworks.jax:JAX",
+    "script": "paceline.frameworks.script:SCRIPT",
     "reference": "paceline.frameworks.reference:REFERENCE",
 }
 """id → where its host half lives."""

@@ -93,10 +93,11 @@ class Torch(Framework):
         workers = one_worker_a_slot(trial, topology, env)
         if trial.workers == 1:
             return workers
-        return [replace(worker, env={**worker.env, **_network(topology.hosts[worker.host])}) for worker in workers]
+        return [replace(worker, env={**worker.env, **socket_variables(topology.hosts[worker.host])}) for worker in workers]
 
 
-def _network(host: Host) -> dict[str, str]:
+def socket_variables(host: Host) -> dict[str, str]:
+    """Which network device gloo and NCCL take on a host."""
     # Without a name gloo takes the device that the host's own name resolves to, which need not reach the peers.
     interface = host.interface
     if interface is None and (host.address == "localhost" or host.address.startswith("127.")):

@@ -62,8 +62,8 @@ def read_study(data: Mapping[str, Any], *, source: str = "study") -> Study:
         for name, key in keys.items():
             axes[f"{section}.{name}"] = _axis(key, plain.get(name), f"{source}: {section}.{name}")
     _check_name(axes["study.name"][0], source)
-    _check_batch(axes, source)
     _check_workload(axes, source)
+    _check_batch(axes, source)
     interpreters = _of_frameworks("interpreter", "one Python", axes, subtables["framework"], source)
     environments = _of_frameworks("environment", "one environment", axes, subtables["framework"], source)
     for name in interpreters.keys() & environments.keys():
@@ -173,7 +173,7 @@ def _check_workload(axes: dict[str, tuple[Any, ...]], source: str) -> None:
     if not model and not script:
         raise SpecError(
             f"{source}: workload.model: is missing",
-            hint="give model (an id, or a file that builds a graph) or script (a training program of yours)",
+            hint="add it: model (an id, or a file that builds a graph) or script (a training program of yours)",
         )
     for key in ("arguments", "files"):
         if axes[f"workload.{key}"] != ("",) and not script:

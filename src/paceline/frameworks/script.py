@@ -1,0 +1,70 @@
+"""A training program of the user's, seen from the host: started on every slot with the variables of torchrun.
+
+Which framework it uses is its own affair; that it marks its steps, or that PyTorch's hooks can see them, is ours.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from paceline.frameworks.base import Framework, one_worker_a_slot
+from paceline.frameworks.torch import socket_variables
+from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.process import Process, Topology
+from paceline.plan.trial import Trial
+
+GUESSED_STEP_S = 0.2
+"""Nothing is known of a user's step before the first run; most studies are of steps between 10 ms and some seconds."""
+
+
+class Script(Framework):
+    name = "script"
+    title = "a training script of your own"
+    module = "paceline_worker.frameworks.script"
+    environment = None
+    imports_packages = True
+    needs_weights = False
+    capabilities = Capabilities(
+        strategies={
+            "own": Strategy(doc="As the script itself does it; you say that its ranks exchange in every step."),
+            "own-approximate": Strategy(
+                strategy_class="approximate", doc="The same, where the exchange is compressed or not in every step."
+            ),
+            "own-asynchronous": Strategy(
+                strategy_class="asynchronous", doc="The same, where ranks do not wait for each other."
+            ),
+        },
+        data_parallel="own",
+        knobs={
+            "hooks": Knob(
+                default="auto", choices=("auto", "torch", "none"),
+                doc="torch: tell the steps by PyTorch's own hooks; none: the script marks them; auto: none if any of its "
+                "files imports paceline_worker, else torch.",
+            ),
+        },
+        workloads=frozenset({"program"}),
+        devices={"cpu": "ready", "cuda": "untested"},
+        phases=("data", "forward", "backward", "communication", "update"),
+        startup_s=6.0,
+        guess_step_s=lambda _trial: GUESSED_STEP_S,
+    )  # fmt: skip
+
+    def processes(self, trial: Trial, topology: Topology) -> list[Process]:
+        """One rank a slot, told who it is and where to meet as torchrun would tell it."""
+        threads = str(trial.cluster.threads_per_worker)
+        first = topology.hosts[0]
+        shared = {
+            "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
+            "WORLD_SIZE": str(trial.workers), "LOCAL_WORLD_SIZE": str(trial.cluster.workers_per_host),
+            "MASTER_ADDR": first.address, "MASTER_PORT": str(first.ports[0]),
+        }  # fmt: skip
+        ranks = []
+        for worker in one_worker_a_slot(trial, topology, shared):
+            assert worker.rank is not None
+            host, local = divmod(worker.rank, trial.cluster.workers_per_host)
+            own = {"RANK": str(worker.rank), "LOCAL_RANK": str(local), "GROUP_RANK": str(host)}
+            ranks.append(replace(worker, env={**worker.env, **own, **socket_variables(topology.hosts[worker.host])}))
+        return ranks
+
+
+SCRIPT = Script()
