@@ -12,8 +12,11 @@ from paceline_worker.mark import Finished
 class Recorder(object):
     """Takes down steps until there are enough, then raises Finished."""
 
-    def __init__(self, job, events, describe):
-        """Args: describe: called once before the first step; gives fields of the `ready` event."""
+    def __init__(self, job, events, describe, phases=()):
+        """Args:
+        describe: called once before the first step; gives fields of the `ready` event.
+        phases: names that are known already, in the order of the step; others follow as they are met.
+        """
         self.wanted = job.warmup_steps + job.steps
         self.taken = 0
         self.wait_for_device = None
@@ -28,7 +31,7 @@ class Recorder(object):
         self._blocks = blocks(job.warmup_steps, job.steps)
         self._block = next(self._blocks)
         self._rows = []
-        self._names = []
+        self._names = list(phases)
         self._origin = None
         self._started = None
         self._counted = 0

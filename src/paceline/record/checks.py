@@ -191,6 +191,23 @@ def _throughput(numbers: Numbers) -> Iterator[Doubt]:
             return
 
 
+def _samples(numbers: Numbers) -> Iterator[Doubt]:
+    """A user's program says, or lets see, how many samples it trains; the study's number makes the throughput."""
+    record, _, _ = numbers
+    batch = record.trial.workload.batch_per_worker
+    for rank in record.ranks:
+        seen = rank.facts.get("samples_per_step")
+        if seen is not None and abs(seen - batch) > ARITHMETIC_TOLERANCE * batch:
+            who = "said that it trained" if rank.facts.get("samples_from") == "mark" else "gave its model"
+            yield Doubt(
+                code="batch-samples",
+                message=f"rank {rank.rank} {who} {seen:g} samples a step, the study says {batch}: samples/s is off by that",
+                hint=f"write batch_per_worker = {seen:.0f} under [workload], or hand it over: arguments = "
+                "'--batch {batch_per_worker}'",
+            )
+            return
+
+
 def _phases(numbers: Numbers) -> Iterator[Doubt]:
     _, measured, _ = numbers
     columns = phase_columns(measured)
@@ -326,6 +343,6 @@ def _spread(numbers: Numbers) -> Iterator[Doubt]:
 
 
 CHECKS: tuple[Callable[[Numbers], Iterator[Doubt]], ...] = (
-    _throughput, _phases, _rank_sums, _utilisation, _ranks, _steps, _loss, _spread, _derived,
+    _throughput, _samples, _phases, _rank_sums, _utilisation, _ranks, _steps, _loss, _spread, _derived,
 )  # fmt: skip
 """In the order in which their doubts are shown."""

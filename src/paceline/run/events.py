@@ -98,6 +98,7 @@ def samples_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
     }
     columns |= {f"phase.{name}": [] for name in phases}
     for events in ranks:
+        own = {name for block in events.blocks for name in block["phases"]}
         for block in events.blocks:
             count = len(block["wall_s"])
             columns["rank"] += [events.rank] * count
@@ -106,7 +107,8 @@ def samples_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
             for name in ("start_s", "wall_s", "cpu_s", "loss"):
                 columns[name] += block[name]
             for name in phases:
-                columns[f"phase.{name}"] += block["phases"].get(name, [None] * count)
+                # A rank that has the phase, but in later blocks only, spent no time on it here.
+                columns[f"phase.{name}"] += block["phases"].get(name, [0.0 if name in own else None] * count)
     if not columns["rank"]:
         return None
     return pa.table({name: pa.array(values, type=_type(name)) for name, values in columns.items()})

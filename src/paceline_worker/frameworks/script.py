@@ -17,6 +17,10 @@ from paceline_worker.recorder import Recorder
 IMPORTS_MARK = re.compile(r"^\s*(from|import)\s+paceline_worker\b", re.MULTILINE)
 
 
+WATCHED = ("data", "forward", "backward", "communication", "update")
+"""Phases that PyTorch's hooks tell apart: see `torch_watch`."""
+
+
 class ScriptError(Exception):
     """The program did not do what was asked of it; the message says what to change."""
 
@@ -25,10 +29,10 @@ def train(job, events):
     """Run the program until it has taken all steps."""
     program = job.program
     watch = []
-    recorder = Recorder(job, events, lambda: _description(watch))
     hooks = job.knobs["hooks"]
     if hooks == "auto":
         hooks = "none" if _marks(program) else "torch"
+    recorder = Recorder(job, events, lambda: _description(watch), WATCHED if hooks == "torch" else ())
 
     def watch_torch():
         # Imports PyTorch, so not before the program does: it may have variables to set first.
