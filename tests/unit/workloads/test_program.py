@@ -1,0 +1,94 @@
+"""A user's own program: the files it consists of, and their identity."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from paceline.errors import SpecError
+from paceline.workloads import known_sizes, read_program
+
+FILES = {
+    "train.py": "import os, torch\nimport data\nfrom net.blocks import Block\n\ndef main():\n    import late\n",
+    "data.py": "",
+    "late.py": "",
+    "unused.py": "",
+    "net/__init__.py": "",
+    "net/blocks.py": "from . import layers\nfrom .heads.linear import Head\n",
+    "net/layers.py": "",
+    "net/heads/linear.py": "",
+    "configs/a.toml": "a = 1",
+    "configs/b.toml": "b = 1",
+}
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    for name, text in FILES.items():
+        (tmp_path / "own" / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / "own" / name).write_text(text, encoding="utf-8")
+    return tmp_path / "own"
+
+
+def test_modules_beside_the_script_are_found_by_its_imports(folder: Path) -> None:
+    program = read_program(folder / "train.py")
+
+    assert program.script == "train.py"
+    assert set(program.files) == {
+        "train.py", "data.py", "late.py", "net/__init__.py", "net/blocks.py", "net/layers.py", "net/heads/linear.py",
+    }  # fmt: skip
+
+
+def test_listed_files_are_part_of_it(folder: Path) -> None:
+    program = read_program(folder / "train.py", files="configs/*.toml unused.py")
+
+    assert {"configs/a.toml", "configs/b.toml", "unused.py"} <= set(program.files)
+
+
+@pytest.mark.parametrize("pattern", ["nothing.csv", "../*.py", "/etc/hosts"])
+def test_file_that_is_not_there_or_lies_elsewhere_is_refused(folder: Path, pattern: str) -> None:
+    (folder.parent / "outside.py").write_text("", encoding="utf-8")
+    with pytest.raises(SpecError, match="is no file in or below own/"):
+        read_program(folder / "train.py", files=pattern)
+
+
+def test_every_changed_file_makes_another_program_and_an_unused_one_does_not(folder: Path) -> None:
+    def identity() -> str:
+        return read_program(folder / "train.py", files="configs/a.toml").hash
+
+    before = identity()
+    (folder / "unused.py").write_text("changed", encoding="utf-8")
+    assert identity() == before
+    seen = {before}
+    for name in ("train.py", "late.py", "net/heads/linear.py", "configs/a.toml"):
+        with (folder / name).open("a", encoding="utf-8") as file:
+            file.write("\n")
+        seen.add(identity())
+
+    assert len(seen) == 5
+
+
+def test_arguments_are_words_with_the_values_of_the_trial(folder: Path) -> None:
+    program = read_program(folder / "train.py", "--batch {batch_per_worker} --title 'my own' --json '{\"a\": 1}'")
+
+    assert program.argv({"batch_per_worker": 32}) == ["--batch", "32", "--title", "my own", "--json", '{"a": 1}']
+
+
+def test_files_that_changed_since_they_were_planned_are_not_run(folder: Path) -> None:
+    program = read_program(folder / "train.py")
+    assert dict(program.contents())["train.py"] == FILES["train.py"].encode()
+    (folder / "data.py").write_text("x = 1", encoding="utf-8")
+
+    with pytest.raises(SpecError, match="changed since this was planned"):
+        list(program.contents())
+
+
+def test_source_for_a_newer_python_is_left_to_its_own_interpreter(folder: Path) -> None:
+    (folder / "train.py").write_text("import data\nthis is no Python\n", encoding="utf-8")
+
+    assert read_program(folder / "train.py").files == ("train.py",)
+
+
+def test_nothing_is_known_of_a_program_before_it_runs(folder: Path) -> None:
+    assert known_sizes(read_program(folder / "train.py")) == {}
