@@ -53,10 +53,10 @@ workers_per_host = [1, 2]          # an axis: with the two models, four trials
 repeats = 3
 ```
 
-Exactly one of `batch_per_worker` and `batch_global` must be there. On site `local` a study that wants more cores than
+Exactly one of `model` and `script` must be there, and exactly one of `batch_per_worker` and `batch_global`. On site `local` a study that wants more cores than
 there are is refused, unless it says `oversubscribe = true` or its times are simulated.
 
-What `plan` skips, with the reason: a strategy with too many workers, a layer kind, device or input that the framework
+Files that a study names are looked for beside it. What `plan` skips, with the reason: a strategy with too many workers, a layer kind, device or input that the framework
 does not have, a network or hosts that the site does not have, a global batch that does not divide.
 """
 
@@ -129,7 +129,8 @@ def _models() -> str:
         )
         graph = load_workload(name)
         rows.append(f"| `{name}` | {graph.num_parameters:,} | {options or '-'} |")
-    text = "Options stand in a table named after the model, for example `[workload.lstm]`.\n\n"
+    text = "Options stand in a table named after the model, for example `[workload.lstm]`. A model of your own is a file:\n"
+    text += "see [your own model](../how-to/your-own-model.md).\n\n"
     return text + _table("model", "parameters", "options and defaults") + "\n".join(rows) + "\n"
 
 
@@ -149,7 +150,7 @@ def _framework(framework: Framework) -> str:
         f"- inputs: {', '.join(sorted(known.inputs))}",
         f"- phases: {', '.join(known.phases)}",
         f"- per-layer times: {'yes' if known.layer_times else 'no'}",
-        f"- environment: {f'`{framework.environment}`' if framework.environment else 'none; it runs in the host'}",
+        f"- environment: {_environment(framework)}",
     ]
     rows = [
         f"| `{name}` | {_default(k.default, k.units)} | {_values(k)} | {_cell(k.doc)} |"
@@ -159,6 +160,14 @@ def _framework(framework: Framework) -> str:
     return f"{head}\n\nKnobs, in `[framework.{framework.name}]`:\n\n" + (
         _table("knob", "default", "values", "meaning") + "\n".join(rows) + "\n"
     )
+
+
+def _environment(framework: Framework) -> str:
+    if framework.environment:
+        return f"`{framework.environment}`"
+    if framework.imports_packages:
+        return "what the study names; else the interpreter that runs Paceline, with its packages"
+    return "none; it runs in the host"
 
 
 def _values(knob: Knob) -> str:
