@@ -53,10 +53,11 @@ workers_per_host = [1, 2]          # an axis: with the two models, four trials
 repeats = 3
 ```
 
-Exactly one of `model` and `script` must be there, and exactly one of `batch_per_worker` and `batch_global`. On site `local` a study that wants more cores than
-there are is refused, unless it says `oversubscribe = true` or its times are simulated.
+Exactly one of `model` and `script` must be there, and exactly one of `batch_per_worker` and `batch_global`. On site
+`local` a study that wants more cores than there are is refused, unless it says `oversubscribe = true` or its times are
+simulated. Files that a study names are looked for beside it.
 
-Files that a study names are looked for beside it. What `plan` skips, with the reason: a strategy with too many workers, a layer kind, device or input that the framework
+What `plan` skips, with the reason: a strategy with too many workers, a layer kind, device or input that the framework
 does not have, a network or hosts that the site does not have, a global batch that does not divide.
 """
 
@@ -129,8 +130,8 @@ def _models() -> str:
         )
         graph = load_workload(name)
         rows.append(f"| `{name}` | {graph.num_parameters:,} | {options or '-'} |")
-    text = "Options stand in a table named after the model, for example `[workload.lstm]`. A model of your own is a file:\n"
-    text += "see [your own model](../how-to/your-own-model.md).\n\n"
+    text = "Options stand in a table named after the model, for example `[workload.lstm]`. A model of your own is a\n"
+    text += "file: see [your own model](../how-to/your-own-model.md).\n\n"
     return text + _table("model", "parameters", "options and defaults") + "\n".join(rows) + "\n"
 
 

@@ -1,7 +1,7 @@
 """A model of my own: a small convolutional network, built of Paceline's layer kinds.
 
-    paceline run study.toml            in every framework of the study, each with its own native layers
-    python model.py                    what it consists of
+paceline run study.toml            in every framework of the study, each with its own native layers
+python model.py                    what it consists of
 """
 
 from __future__ import annotations

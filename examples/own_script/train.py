@@ -1,8 +1,8 @@
 """An ordinary PyTorch program that knows nothing of Paceline.
 
-    python train.py                                        one process
-    torchrun --nproc-per-node 2 train.py                   two, with DistributedDataParallel
-    paceline run study.toml                                measured
+python train.py                                        one process
+torchrun --nproc-per-node 2 train.py                   two, with DistributedDataParallel
+paceline run study.toml                                measured
 """
 
 import argparse

@@ -1,7 +1,7 @@
 """A training program without any deep-learning framework, which marks its steps. It runs with and without Paceline.
 
-    python train_marked.py             needs paceline-worker: pip install paceline-worker
-    paceline run marked.toml           measured, with its phases
+python train_marked.py             needs paceline-worker: pip install paceline-worker
+paceline run marked.toml           measured, with its phases
 """
 
 import argparse
@@ -38,7 +38,7 @@ def main():
             weights = [w - 0.01 * g for w, g in zip(weights, gradient)]
         mark.loss(loss)
         mark.samples(len(inputs))
-    print("loss {:.4f}".format(loss))
+    print(f"loss {loss:.4f}")
 
 
 if __name__ == "__main__":

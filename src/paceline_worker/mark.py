@@ -71,12 +71,12 @@ def active():
 
 def attach(recorder):
     """For the worker: record what is marked from now on. Children that are forked record nothing."""
-    global _recorder
+    global _recorder  # noqa: PLW0603  there is one program in a process
     _recorder = recorder
     if hasattr(os, "register_at_fork"):  # Python 3.7
         os.register_at_fork(after_in_child=_detach)
 
 
 def _detach():
-    global _recorder
+    global _recorder  # noqa: PLW0603
     _recorder = None

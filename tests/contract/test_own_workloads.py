@@ -139,7 +139,11 @@ def test_changed_script_is_another_trial(tmp_path: Path) -> None:
 def test_graph_frameworks_refuse_a_script_and_a_script_refuses_a_model(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("", encoding="utf-8")
     for workload, framework in (({"script": "train.py"}, "null"), ({"model": "mlp"}, "script")):
-        data = {"study": {"name": "s"}, "workload": {**workload, "batch_per_worker": 8}, "framework": {"name": framework}}
+        data = {
+            "study": {"name": "s"},
+            "workload": {**workload, "batch_per_worker": 8},
+            "framework": {"name": framework},
+        }
         (skip,) = Workbench(read_study(data, source=str(tmp_path / "s.toml")), tmp_path / "store").plan().skipped
 
         assert "runs a" in skip.reason
@@ -155,7 +159,10 @@ def test_own_graph_example_runs_and_its_options_are_an_axis(tmp_path: Path) -> N
 
     assert len(records) == 12
     assert all(record.ok for record in records)
-    assert {record.trial.label for record in records} == {"null-allreduce.model.b16.1w1t", "null-allreduce.model.b16.2w1t"}
+    assert {record.trial.label for record in records} == {
+        "null-allreduce.model.b16.1w1t",
+        "null-allreduce.model.b16.2w1t",
+    }
     assert len({record.trial.workload.graph for record in records}) == 2
 
 

@@ -38,11 +38,12 @@ class Script(Framework):
         knobs={
             "hooks": Knob(
                 default="auto", choices=("auto", "torch", "none"),
-                doc="torch: tell the steps by PyTorch's own hooks; none: the script marks them; auto: none if any of its "
-                "files imports paceline_worker, else torch.",
+                doc="torch: tell the steps by PyTorch's own hooks; none: the script marks them; auto: none if any of "
+                "its files imports paceline_worker, else torch.",
             ),
         },
         workloads=frozenset({"program"}),
+        trains=False,
         devices={"cpu": "ready", "cuda": "untested"},
         phases=("data", "forward", "backward", "communication", "update"),
         startup_s=6.0,

@@ -93,7 +93,9 @@ class Torch(Framework):
         workers = one_worker_a_slot(trial, topology, env)
         if trial.workers == 1:
             return workers
-        return [replace(worker, env={**worker.env, **socket_variables(topology.hosts[worker.host])}) for worker in workers]
+        return [
+            replace(worker, env={**worker.env, **socket_variables(topology.hosts[worker.host])}) for worker in workers
+        ]
 
 
 def socket_variables(host: Host) -> dict[str, str]:

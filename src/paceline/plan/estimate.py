@@ -37,7 +37,9 @@ def make_estimate(
 
     def _guess_step_s(trial: Trial) -> float:
         sizes = known_sizes(workload(trial.workload.model, trial.workload.options))
-        flops = sum(sizes.get(name, 0) for name in ("forward_flops", "backward_flops")) * trial.workload.batch_per_worker
+        flops = (
+            sum(sizes.get(name, 0) for name in ("forward_flops", "backward_flops")) * trial.workload.batch_per_worker
+        )
         return STEP_OVERHEAD_S + flops / (GUESSED_FLOPS_PER_CORE * trial.cluster.threads_per_worker)
 
     return estimate

@@ -201,7 +201,8 @@ def _samples(numbers: Numbers) -> Iterator[Doubt]:
             who = "said that it trained" if rank.facts.get("samples_from") == "mark" else "gave its model"
             yield Doubt(
                 code="batch-samples",
-                message=f"rank {rank.rank} {who} {seen:g} samples a step, the study says {batch}: samples/s is off by that",
+                message=f"rank {rank.rank} {who} {seen:g} samples a step, the study says {batch}: samples/s is off"
+                " by that",
                 hint=f"write batch_per_worker = {seen:.0f} under [workload], or hand it over: arguments = "
                 "'--batch {batch_per_worker}'",
             )

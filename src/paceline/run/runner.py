@@ -150,8 +150,9 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
         processes = framework.processes(trial, topology)
         job_path = folder / "job.json"
         job = make_job(
-            trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module, graph=inputs.graph, program=inputs.program,
-            topology=topology, processes=processes, weights=inputs.weights, data_index=inputs.data_index,
+            trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module, graph=inputs.graph,
+            program=inputs.program, topology=topology, processes=processes, weights=inputs.weights,
+            data_index=inputs.data_index,
         )  # fmt: skip
         job_path.write_text(json.dumps(job), encoding="utf-8")
         site.deliver([job_path, worker_folder(bench.cache), *inputs.files])

@@ -155,7 +155,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
     "framework": {
         "name": Key(
             parse=_text, default=REQUIRED,
-            doc="Framework, e.g. torch; its knobs in [framework.NAME]. Of a script, and only there: script, if left out.",
+            doc="Framework, e.g. torch; its knobs in [framework.NAME]. With [workload] script it may be left out.",
         ),
         "strategy": Key(
             parse=_text, default="data-parallel",

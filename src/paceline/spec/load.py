@@ -98,7 +98,11 @@ def _with_framework_of_script(data: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _of_frameworks(
-    key: str, thing: str, axes: dict[str, tuple[Any, ...]], frameworks: dict[str, dict[str, tuple[Any, ...]]], source: str
+    key: str,
+    thing: str,
+    axes: dict[str, tuple[Any, ...]],
+    frameworks: dict[str, dict[str, tuple[Any, ...]]],
+    source: str,
 ) -> dict[str, str]:
     """Framework → its value of a key that stands in [framework.NAME] or, where there is only one, in [framework]."""
     given = axes[f"framework.{key}"][0]

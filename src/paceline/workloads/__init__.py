@@ -1,7 +1,7 @@
 """Workloads: what is trained, as neutral layer graphs that every framework builds alike.
 
 `MODELS` is the whole list of ours. A new workload is one module with a function of keyword-only options that returns
-a `Graph`, and one line here; no framework needs to know. A user's own is a file of the same form, found beside the study.
+a `Graph`, and one line here; no framework needs to know. A user's own is a file of the same form, beside the study.
 """
 
 from __future__ import annotations

@@ -56,13 +56,14 @@ def _function(path: Path, module: ModuleType) -> Callable[..., Any]:
     function = getattr(module, FUNCTION, None)
     if not inspect.isfunction(function):
         raise SpecError(
-            f"{path}: has no function {FUNCTION}()", hint=f"write: def graph(*, hidden: int = 64) -> Graph: ...   {EXAMPLE}"
+            f"{path}: has no function {FUNCTION}()",
+            hint=f"write: def graph(*, hidden: int = 64) -> Graph: ...   {EXAMPLE}",
         )
     for name, parameter in inspect.signature(function).parameters.items():
         if parameter.kind is not inspect.Parameter.KEYWORD_ONLY or parameter.annotation is inspect.Parameter.empty:
             raise SpecError(
                 f"{path}, line {function.__code__.co_firstlineno}: option '{name}' of graph() needs a type, after a *",
-                hint=f"write: def graph(*, {name}: int = 64) -> Graph: ...   types: int, float, bool, str, tuple[int, ...]",
+                hint=f"write: def graph(*, {name}: int = 64) -> Graph: ...   or float, bool, str, tuple[int, ...]",
             )
     return function
 

@@ -74,7 +74,11 @@ def read_program(script: Path, arguments: str = "", files: str = "") -> Program:
     if not script.is_file():
         raise SpecError(f"{script}: no such script", hint="paths are relative to the study file")
     folder = script.resolve().parent
-    found = {script.name: None, **dict.fromkeys(_imported(script.name, folder)), **dict.fromkeys(_listed(files, folder))}
+    found = {
+        script.name: None,
+        **dict.fromkeys(_imported(script.name, folder)),
+        **dict.fromkeys(_listed(files, folder)),
+    }
     try:
         digest = _hash([(name, (folder / name).read_bytes()) for name in found])
     except OSError as error:
@@ -92,7 +96,9 @@ def _hash(contents: list[tuple[str, bytes]]) -> str:
 def _listed(patterns: str, folder: Path) -> Iterator[str]:
     for pattern in shlex.split(patterns):
         try:
-            found = [path for path in sorted(folder.glob(pattern)) if path.is_file() and "__pycache__" not in path.parts]
+            found = [
+                path for path in sorted(folder.glob(pattern)) if path.is_file() and "__pycache__" not in path.parts
+            ]
         except (ValueError, NotImplementedError):  # an absolute pattern
             found = []
         inside = [path for path in found if path.resolve().is_relative_to(folder)]

@@ -65,7 +65,7 @@ def _run(program):
         pass
     except SystemExit as error:
         if error.code not in (None, 0):
-            raise ScriptError("{} ended itself with exit code {}".format(program["script"], error.code))
+            raise ScriptError("{} ended itself with exit code {}".format(program["script"], error.code)) from None
 
 
 def _marks(program):

@@ -208,7 +208,8 @@ class StepHooks(object):
             recorder = self._recorder
             # Checkpointing runs one backward pass inside another.
             if self._backward or not recorder.under_way:
-                return run(tensors, *args, **kwargs)
+                run(tensors, *args, **kwargs)
+                return
             if self._gradients is None and self._stamp_gradients:
                 self._gradients = LastGradient(self._named_parameters(), clock.wall)
             recorder.lap("forward")
@@ -235,7 +236,8 @@ class StepHooks(object):
         def timed(optimizer, *args, **kwargs):
             recorder = self._recorder
             if not recorder.under_way:
-                return zero_grad(optimizer, *args, **kwargs)
+                zero_grad(optimizer, *args, **kwargs)
+                return
             recorder.lap("forward" if self._forward else "data")
             zero_grad(optimizer, *args, **kwargs)
             recorder.lap("update")

@@ -83,7 +83,9 @@ def test_unchanged_example_is_measured_with_one_and_two_workers(rig: Rig, tmp_pa
         assert record.samples is not None
         assert [n.removeprefix("phase.") for n in record.samples.column_names if n.startswith("phase.")] == PHASES
         assert all(loss is not None for loss in record.samples["loss"].to_pylist())
-        assert not {doubt.code for doubt in record.doubts if doubt.code.startswith(("impossible", "batch", "steps", "gaps"))}
+        assert not {
+            doubt.code for doubt in record.doubts if doubt.code.startswith(("impossible", "batch", "steps", "gaps"))
+        }
         assert {rank.parameters for rank in record.ranks} == {64 * 256 + 256 + 256 * 10 + 10}
         assert {rank.facts["samples_per_step"] for rank in record.ranks} == {32}
         assert len({rank.facts["weights_sha256"] for rank in record.ranks}) == 1

@@ -56,22 +56,23 @@ def test_without_paceline_marks_do_nothing_and_batches_are_what_they_were() -> N
 
 def test_rounds_of_the_loop_are_steps_and_the_program_ends_after_the_last(monkeypatch, ticks) -> None:
     recorder, lines = attached(monkeypatch)
-    rounds = 0
 
     def batches() -> Any:
         while True:
             ticks.at += 1.0
             yield None
 
-    with pytest.raises(mark.Finished) as caught:
-        for _ in mark.steps(batches()):
-            rounds += 1
+    def train() -> None:
+        for number, _ in enumerate(mark.steps(batches())):
             ticks.at += 2.0
             with mark.phase("forward"):
                 ticks.at += 4.0
-            mark.loss(float(rounds))
+            mark.loss(float(number))
 
-    assert (rounds, recorder.finished, caught.value.code) == (5, True, 0)
+    with pytest.raises(mark.Finished) as caught:
+        train()
+
+    assert (recorder.taken, recorder.finished, caught.value.code) == (5, True, 0)
     assert [(line["kind"], line["first"], len(line["wall_s"])) for line in lines.steps()] == [
         ("first", 0, 1), ("warmup", 1, 1), ("measured", 2, 3),
     ]  # fmt: skip
@@ -79,7 +80,7 @@ def test_rounds_of_the_loop_are_steps_and_the_program_ends_after_the_last(monkey
     assert measured["wall_s"] == [7.0] * 3
     assert measured["phases"] == {"data": [1.0] * 3, "forward": [4.0] * 3}
     assert measured["start_s"] == [14.0, 21.0, 28.0]
-    assert measured["loss"] == [3.0, 4.0, 5.0]
+    assert measured["loss"] == [2.0, 3.0, 4.0]
     assert lines.lines[0]["event"] == "ready"
 
 
@@ -150,32 +151,44 @@ def test_round_that_is_left_by_break_is_no_step(monkeypatch, ticks) -> None:
 
 def test_phase_that_comes_late_is_zero_in_the_steps_before_it(monkeypatch, ticks) -> None:
     _, lines = attached(monkeypatch, warmup=0, steps=3)
-    with pytest.raises(mark.Finished):
+
+    def train() -> None:
         for number in mark.steps(range(5)):
             if number == 2:
                 with mark.phase("save"):
                     ticks.at += 1.0
+
+    with pytest.raises(mark.Finished):
+        train()
 
     assert lines.steps()[0]["phases"]["save"] == [0.0, 0.0, 1.0]
 
 
 def test_samples_of_a_step_add_up_and_warm_up_does_not_count(monkeypatch, ticks) -> None:
     recorder, _ = attached(monkeypatch)
-    with pytest.raises(mark.Finished):
+
+    def train() -> None:
         for number in mark.steps(range(9)):
             ticks.at += 1.0
             mark.samples(7 if number < 2 else 16)
             mark.samples(16)
+
+    with pytest.raises(mark.Finished):
+        train()
 
     assert recorder.samples_per_step == 32.0
 
 
 def test_two_ways_to_end_a_step_at_once_are_refused(monkeypatch, ticks) -> None:
     attached(monkeypatch)
-    with pytest.raises(RuntimeError, match="take one of the two"):
+
+    def train() -> None:
         for _ in mark.steps([1]):
             ticks.at += 1.0
             mark.step()
+
+    with pytest.raises(RuntimeError, match="take one of the two"):
+        train()
 
 
 def test_loop_has_the_length_of_what_it_goes_through(monkeypatch) -> None:
@@ -197,10 +210,14 @@ def test_loss_is_read_when_the_block_is_written_and_without_its_history(monkeypa
             return 1.5
 
     _, lines = attached(monkeypatch, warmup=0, steps=2)
-    with pytest.raises(mark.Finished):
+
+    def train() -> None:
         for _ in mark.steps(range(5)):
             ticks.at += 1.0
             mark.loss(Lazy())
+
+    with pytest.raises(mark.Finished):
+        train()
 
     assert read == ["detached", "detached", "read", "read"]
     assert lines.steps()[0]["loss"] == [1.5, 1.5]

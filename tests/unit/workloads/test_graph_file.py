@@ -83,14 +83,14 @@ def test_what_is_wrong_in_the_file_is_told_with_its_line(tmp_path: Path, text: s
 
 
 def test_unknown_option_names_the_known_ones(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="graph\\(\\) of model.py has no option 'hiden'") as caught:
+    with pytest.raises(SpecError, match=r"graph\(\) of model.py has no option 'hiden'") as caught:
         load_workload(written(tmp_path, GOOD), {"hiden": 3}, tmp_path)
 
     assert "hidden" in (caught.value.hint or "")
 
 
 def test_missing_file_says_where_files_are_looked_for(tmp_path: Path) -> None:
-    with pytest.raises(SpecError, match="nothing.py: no such file") as caught:
+    with pytest.raises(SpecError, match=r"nothing\.py: no such file") as caught:
         load_workload("nothing.py", {}, tmp_path)
 
     assert "relative to the study file" in (caught.value.hint or "")
