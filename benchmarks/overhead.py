@@ -31,8 +31,7 @@ from paceline.sites import tether
 from paceline.sites.local import LocalSite, usable_cores
 from paceline.spec import Study, read_study
 from paceline.stats import mean_interval, plain_interval, ratio_interval
-from paceline.workbench import Workbench, environment_of
-from paceline.workloads import load_workload
+from paceline.workbench import Workbench, environment_of, graph_of
 
 LIMIT = 1.01
 HALF_WIDTH = 0.01
@@ -87,7 +86,7 @@ def ratio_of(found: dict[str, Any]) -> float:
 
 def instrumentation(model: str, processes: int) -> Claim:
     (trial,) = Workbench(study_of(model, 1, [1]), Path()).trials()
-    graph = load_workload(trial.workload.model, trial.workload.options)
+    graph = graph_of(trial.workload.model, trial.workload.options)
     inputs = prepare_inputs(graph, trial, cache_root(), cache_root(), needs_weights=True)
     site = LocalSite()
     topology = site.open(trial.cluster, ports=1)

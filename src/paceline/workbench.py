@@ -11,6 +11,7 @@ import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -35,7 +36,7 @@ from paceline.run.host_state import machine
 from paceline.sites import Site, load_site
 from paceline.spec import Study
 from paceline.stats import MARGIN
-from paceline.workloads import Workload, load_workload, read_program
+from paceline.workloads import MODELS, Graph, Workload, load_workload, read_program
 
 FAILED = frozenset(kind.value for kind in OutcomeKind if kind is not OutcomeKind.OK)
 
@@ -63,20 +64,36 @@ def store_folder(given: str | Path | None = None) -> Path:
     return Path(given or os.environ.get("PACELINE_STORE") or ".paceline")
 
 
+@cache
+def _graph(model: str, options: tuple[tuple[str, Any], ...]) -> Graph:
+    return load_workload(model, dict(options))
+
+
+def graph_of(model: str, options: Mapping[str, Any]) -> Graph:
+    """The graph of a model of ours; built once a process."""
+    try:
+        return _graph(model, tuple(sorted(options.items())))
+    except TypeError:  # an option that is a list cannot be a key
+        return load_workload(model, dict(options))
+
+
 def workloads_of(study: Study) -> Callable[[str, Mapping[str, Any]], Workload]:
-    """A function from model (or script) and options to what is trained; each is made once, files are read once."""
-    made: dict[str, Workload] = {}
+    """A function from model (or script) and options to what is trained. The study's own files are read once."""
     scripts = study.axes["workload.script"] != (None,)
+    read: dict[str, Workload] = {}
+
+    def from_file(name: str, options: Mapping[str, Any]) -> Workload:
+        if scripts:
+            return read_program(study.folder / name, options.get("arguments", ""), study.one("workload.files"))
+        return load_workload(name, options, study.folder)
 
     def workload_of(name: str, options: Mapping[str, Any]) -> Workload:
-        key = json.dumps([name, dict(options)], sort_keys=True, default=list)
-        if key not in made:
-            made[key] = (
-                read_program(study.folder / name, options["arguments"], study.one("workload.files"))
-                if scripts
-                else load_workload(name, options, study.folder)
-            )
-        return made[key]
+        if name in MODELS and not scripts:
+            return graph_of(name, options)
+        key = json.dumps([name, dict(options)], sort_keys=True)
+        if key not in read:
+            read[key] = from_file(name, options)
+        return read[key]
 
     return workload_of
 

@@ -162,10 +162,10 @@ def _workloads(study: Study, catalog: Catalog) -> Iterator[tuple[WorkloadChoice,
 
 def named_workloads(study: Study) -> tuple[str, Mapping[str, Mapping[str, tuple[Any, ...]]]]:
     """The key that names what is trained, and for each of its values the options to multiply out."""
-    scripts = study.axes["workload.script"]
+    scripts, arguments = study.axes["workload.script"], study.axes["workload.arguments"]
     if scripts == (None,):
         return "model", {model: study.model_options.get(model, {}) for model in study.axes["workload.model"]}
-    return "script", {script: {"arguments": study.axes["workload.arguments"]} for script in scripts}
+    return "script", {script: {} if arguments == ("",) else {"arguments": arguments} for script in scripts}
 
 
 def _with_batch(choice: WorkloadChoice, batch: int) -> WorkloadChoice:

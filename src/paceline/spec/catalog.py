@@ -134,12 +134,12 @@ SECTIONS: dict[str, dict[str, Key]] = {
         ),
         "arguments": Key(
             parse=_words, default="",
-            doc="The script's arguments, one text; {batch_per_worker}, {batch_global}, {workers}, {threads}, {seed} "
+            doc="The script's arguments, as one text; {batch_per_worker}, {batch_global}, {workers}, {threads}, {seed} "
             "are filled in.",
         ),
         "files": Key(
             parse=_words, default="", axis=False,
-            doc="What the script reads beside the modules it imports: names or patterns, one text.",
+            doc="What the script reads beside the modules it imports: names or patterns, as one text.",
         ),
         "batch_per_worker": Key(parse=_whole(1), default=None, doc="Samples a worker and step: weak scaling."),
         "batch_global": Key(parse=_whole(1), default=None, doc="Samples a step over all workers: strong scaling."),

@@ -79,7 +79,7 @@ def _marks(program):
 
 
 def _description(watch):
-    facts = {"dropout": "the script's own", "framework_flops": None}
+    facts = {"dropout": "the script's own", "framework_flops": None, "layout": None}
     found = {"framework_version": "Python " + platform.python_version(), "parameters": None, "facts": facts}
     for one in watch:
         described = one.describe()

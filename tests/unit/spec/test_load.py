@@ -59,6 +59,26 @@ def test_adaptive_repeats_have_bounds_and_a_goal() -> None:
     assert study.repeats == Repeats(minimum=3, maximum=12, until=0.02)
 
 
+def scripted(**more: object) -> dict[str, object]:
+    return {"study": {"name": "s"}, "workload": {"script": "train.py", "batch_per_worker": 8, **more}}
+
+
+def test_script_needs_no_framework_and_lists_of_arguments_are_an_axis() -> None:
+    study = read_study(scripted(arguments=["--a 1", "--a 2"]), source="folder/s.toml")
+
+    assert study.axes["framework.name"] == ("script",)
+    assert study.axes["workload.arguments"] == ("--a 1", "--a 2")
+    assert study.folder == Path("folder")
+
+
+def test_environment_of_a_framework_may_stand_in_its_own_table() -> None:
+    data = {**MINIMAL, "framework": {"name": ["null", "torch"], "torch": {"environment": "torch-old", "compile": True}}}
+    study = read_study(data)
+
+    assert study.environments == {"torch": "torch-old"}
+    assert study.knobs == {"torch": {"compile": (True,)}}
+
+
 @pytest.mark.parametrize(
     ("data", "message", "hint"),
     [
@@ -83,6 +103,16 @@ def test_adaptive_repeats_have_bounds_and_a_goal() -> None:
         (changed("measure", repeats="many"), "does not fit", "repeats = 5"),
         (changed("study", name="a b"), "does not fit", "letters"),
         ({"study": {"name": "s"}, "framework": {"name": "null"}}, "workload.model: is missing", "add it"),
+        (changed("workload", script="train.py"), "model and script exclude each other", "one study for each"),
+        (changed("workload", arguments="--fast"), "belongs to a script", "[workload.MODEL]"),
+        (scripted(arguments=["--a", "'open"]), "cannot be split into words", "as one text"),
+        (scripted(arguments=[["--a"]]), "should be a text in quotes", "as one text"),
+        (
+            changed("framework", environment="torch-cpu", interpreter="/usr/bin/python3"),
+            "interpreter and environment exclude each other",
+            "keep the environment",
+        ),
+        (changed("framework", name=["null", "torch"], environment="x"), "one environment cannot serve 2", "under each"),
     ],
 )
 def test_wrong_study_says_where_and_what_to_write(data: dict[str, object], message: str, hint: str) -> None:
