@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from paceline.environments.interpreters import find_uv
+from paceline.environments.interpreters import find_interpreter, find_uv
 from paceline.errors import SpecError
 from paceline.record import OutcomeKind, Record
 from paceline.run.worker_source import worker_folder
@@ -201,6 +201,24 @@ def test_marked_example_runs_alone_and_measured(tmp_path: Path) -> None:
         assert record.samples is not None
         phases = [name for name in record.samples.column_names if name.startswith("phase.")]
         assert phases == ["phase.data", "phase.forward", "phase.backward", "phase.update"]
+
+
+@pytest.mark.processes
+def test_script_is_marked_under_python_3_6_too(tmp_path: Path) -> None:
+    python = find_interpreter("3.6")
+    if python is None:
+        pytest.skip("no Python 3.6 here: pyenv install 3.6.15")
+    study = {
+        "study": {"name": "old"},
+        "workload": {"script": "train_marked.py", "batch_per_worker": 16},
+        "framework": {"interpreter": str(python.path)},
+        "measure": {"warmup_steps": 2, "steps": 10, "repeats": 1},
+    }
+    source = str(EXAMPLES / "own_script" / "study.toml")
+    (record,) = Workbench(read_study(study, source=source), tmp_path / "store").run()
+
+    assert record.ok, record.outcome
+    assert (record.ranks[0].framework_version or "").startswith("Python 3.6")
 
 
 def test_worker_is_a_wheel_of_its_own_without_dependencies(tmp_path: Path) -> None:
