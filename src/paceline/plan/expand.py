@@ -70,7 +70,7 @@ def expand(study: Study, catalog: Catalog, *, to_run: bool = True) -> list[Expan
             workload=choice,
             framework=framework,
             cluster=cluster,
-            measure=_measure(study),
+            measure=_measure(study, choice.model),
             limits=_limits(study),
         )
         if (missing := _missing_cores(trial, catalog.site)) and to_run:
@@ -139,7 +139,7 @@ def _knob_axes(
 
 def _workloads(study: Study, catalog: Catalog) -> Iterator[tuple[WorkloadChoice, Workload, int | None]]:
     strong = study.axes["workload.batch_global"] != (None,)
-    batches = study.axes["workload.batch_global" if strong else "workload.batch_per_worker"]
+    batch_key = "workload.batch_global" if strong else "workload.batch_per_worker"
     key, named = named_workloads(study)
     for model, tables in named.items():
         for options in _product(tables):
@@ -148,7 +148,7 @@ def _workloads(study: Study, catalog: Catalog) -> Iterator[tuple[WorkloadChoice,
             except SpecError as error:
                 raise SpecError(f"{study.source}: workload.{key}: {error.message}", hint=error.hint) from None
             for batch, feed, loaders, seed in itertools.product(
-                batches, study.axes["workload.input"], study.axes["workload.loader_workers"],
+                study.values(batch_key, model), study.axes["workload.input"], study.axes["workload.loader_workers"],
                 study.axes["measure.seed"],
             ):  # fmt: skip
                 # Loader workers mean nothing to resident data: one trial, not several that are the same.
@@ -189,10 +189,10 @@ def _clusters(study: Study, site: SiteLimits) -> Iterator[ClusterChoice]:
             )  # fmt: skip
 
 
-def _measure(study: Study) -> MeasureChoice:
+def _measure(study: Study, model: str) -> MeasureChoice:
     return MeasureChoice(
-        warmup_steps=study.one("measure.warmup_steps"),
-        steps=study.one("measure.steps"),
+        warmup_steps=study.one("measure.warmup_steps", model),
+        steps=study.one("measure.steps", model),
         layers=study.one("measure.layers"),
     )
 

@@ -21,6 +21,9 @@ _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
 _SUBTABLES = ("framework", "workload", "cluster")
 """Sections that may hold further tables, named after a framework, a model or a site."""
 
+OF_A_MODEL = ("workload.batch_per_worker", "workload.batch_global", "measure.warmup_steps", "measure.steps")
+"""Keys that a model may have of its own, because models differ a thousandfold in size."""
+
 
 def load_study(path: str | Path) -> Study:
     """Read and check a study file.
@@ -64,6 +67,7 @@ def read_study(data: Mapping[str, Any], *, source: str = "study") -> Study:
     _check_name(axes["study.name"][0], source)
     _check_workload(axes, source)
     _check_batch(axes, source)
+    of_models = {name: _own(name, table, axes, source) for name, table in subtables["workload"].items()}
     interpreters = _of_frameworks("interpreter", "one Python", axes, subtables["framework"], source)
     environments = _of_frameworks("environment", "one environment", axes, subtables["framework"], source)
     for name in interpreters.keys() & environments.keys():
@@ -81,6 +85,7 @@ def read_study(data: Mapping[str, Any], *, source: str = "study") -> Study:
         axes=axes,
         knobs=subtables["framework"],
         model_options=subtables["workload"],
+        of_models=of_models,
         repeats=axes["measure.repeats"][0],
     )
 
@@ -117,6 +122,24 @@ def _of_frameworks(
         own = table.pop(key, (None,))
         if own != (None,):
             found[name] = _axis(SECTIONS["framework"][key], list(own), f"{source}: framework.{name}.{key}")[0]
+    return found
+
+
+def _own(
+    model: str, table: dict[str, tuple[Any, ...]], axes: dict[str, tuple[Any, ...]], source: str
+) -> dict[str, tuple[Any, ...]]:
+    """Keys of the study that [workload.MODEL] sets for this model alone; taken out of its options."""
+    found = {}
+    for full in OF_A_MODEL:
+        section, name = full.split(".")
+        if name not in table:
+            continue
+        where = f"{source}: workload.{model}.{name}"
+        if section == "workload" and axes[full] == (None,):
+            raise SpecError(
+                f"{where}: the study does not have {name}", hint=f"give a model its own {name} beside another"
+            )
+        found[full] = _axis(SECTIONS[section][name], list(table.pop(name)), where)
     return found
 
 

@@ -70,6 +70,8 @@ class Study:
     """framework → knob → values, from [framework.NAME]; checked against its capabilities in `plan`."""
     model_options: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
     """model → option → values, from [workload.MODEL]."""
+    of_models: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
+    """model → "section.key" → values that hold for it instead of the study's: its batch, its steps."""
     site_options: Mapping[str, Mapping[str, tuple[Any, ...]]] = field(default_factory=dict)
     """site → knob → values, from [cluster.SITE]; checked against the site's own in `plan`."""
     interpreters: Mapping[str, str] = field(default_factory=dict)
@@ -84,7 +86,11 @@ class Study:
         """Where files that the study names are looked for: beside it."""
         return Path(self.source).parent
 
-    def one(self, key: str) -> Any:
-        """The value of a key that cannot be an axis."""
-        (value,) = self.axes[key]
+    def one(self, key: str, model: str | None = None) -> Any:
+        """The value of a key that cannot be an axis, of the study or of one of its models."""
+        (value,) = self.values(key, model)
         return value
+
+    def values(self, key: str, model: str | None = None) -> tuple[Any, ...]:
+        """The values of a key: a model's own, or else the study's."""
+        return self.of_models.get(model or "", {}).get(key, self.axes[key])

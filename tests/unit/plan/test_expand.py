@@ -159,3 +159,15 @@ def test_trial_survives_json(
 
     assert again == trial
     assert again.id == trial.id
+
+
+def test_a_model_may_have_a_batch_and_steps_of_its_own():
+    asked = study(
+        model=["mlp", "lenet5"], batch_per_worker=32, lenet5={"batch_per_worker": [4, 8], "steps": 10, "num_classes": 5}
+    )
+    trials = [one.trial for one in expand(asked, catalog())]
+
+    seen = {(t.workload.model, t.workload.batch_per_worker, t.measure.steps) for t in trials}
+    assert {one[:2] for one in seen} == {("mlp", 32), ("lenet5", 4), ("lenet5", 8)}
+    assert {one[2] for one in seen if one[0] == "lenet5"} == {10}
+    assert {t.workload.options.get("num_classes") for t in trials} == {None, 5}
