@@ -136,9 +136,7 @@ def _own(
             continue
         where = f"{source}: workload.{model}.{name}"
         if section == "workload" and axes[full] == (None,):
-            raise SpecError(
-                f"{where}: the study does not have {name}", hint=f"give a model its own {name} beside another"
-            )
+            raise SpecError(f"{where}: the study has no {name}", hint=f"a model's own {name} replaces the study's")
         found[full] = _axis(SECTIONS[section][name], list(table.pop(name)), where)
     return found
 
