@@ -143,8 +143,8 @@ def by_step(table: pa.Table, values: Floats) -> Floats:
 
 
 def cores_of_ranks(record: Record) -> dict[int, int]:
-    """Rank → cores in its budget: those it is pinned to, else its threads."""
-    threads = record.trial.cluster.threads_per_worker
+    """Rank → cores in its budget: those it is pinned to, else the threads of all its workers."""
+    threads = record.trial.cluster.threads_per_worker * record.trial.workers // record.trial.ranks
     return {r.rank: len(r.cores) or threads for r in record.ranks}
 
 

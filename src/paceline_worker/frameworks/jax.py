@@ -1,4 +1,4 @@
-"""How one rank trains with JAX: one compiled step, alone or with peers over gloo.
+"""How one rank trains with JAX: one compiled step, on one device or several, alone or with peers over gloo.
 
 Ties together what others own: the model (`builders.jax`), its programs (`jax_programs`), the samples (`jax_input`), the
 peers (`jax_group`) and the phases (`jax_phases`).
@@ -9,14 +9,29 @@ import os
 
 import jax
 
-from paceline_worker import clock, protocol
+from paceline_worker import clock, evidence, protocol
 from paceline_worker.builders.jax import named_tensors
 from paceline_worker.frameworks import jax_phases
 from paceline_worker.frameworks.jax_group import join
 from paceline_worker.frameworks.jax_input import Resident
-from paceline_worker.frameworks.jax_programs import CompilationCache, Programs, compiled, first_carry
+from paceline_worker.frameworks.jax_programs import (
+    CompilationCache,
+    Programs,
+    compiled,
+    drops_out,
+    first_carry,
+)
 from paceline_worker.loop import take_steps
 from paceline_worker.phases import Steps
+
+KERNELS = (
+    ("onednn", "__onednn"),
+    ("xnnpack", "__xnn"),
+    ("ynnpack", "__ynn"),
+    ("eigen", " convolution("),
+    ("eigen", " dot("),
+)
+"""Library → what a compiled program that calls it has in its text."""
 
 
 def train(job, events):
@@ -24,7 +39,7 @@ def train(job, events):
     # No clean-up on the way out of an error: the process leaves at once, and with it all that it started.
     training = Training(job)
     steps = Steps(jax_phases.PHASES)
-    step, carry = jax_phases.stepper(training.source, training.program, training.carry, steps)
+    step, carry = jax_phases.stepper(job, training.source, training.program, training.carry, steps)
     # From here on the steps hold it: the first one takes its memory.
     training.carry = None
     events.write(
@@ -35,20 +50,18 @@ def train(job, events):
         facts=training.facts(),
     )
     training.group.meet()
+    if job.evidence:
+        evidence.write(events, "gradients", training.first_gradients(carry()))
     take_steps(job, events, steps, step, training.group.synchronize)
-    events.write(
-        "facts",
-        facts={
-            "weights_sha256": weights_digest(carry()["parameters"], job.graph, training.layout),
-            # Before further programs are compiled, which the run's own peak contains.
-            "peak_rss_steps_bytes": protocol.peak_rss_bytes(),
-        },
-    )
-    if job.knobs["derive_phases"]:
+    if job.evidence:
+        for what, part in (("weights", "parameters"), ("statistics", "statistics")):
+            evidence.write(events, what, training.as_in_graph(carry()[part]))
+    events.write("facts", facts=training.facts_after(carry()))
+    if job.knobs["derive_phases"] and not job.evidence:
         derived = jax_phases.derive_phases(
             job, training.programs, training.program, carry(), training.source, training.group
         )
-        events.write("facts", facts={"phases_derived": derived})
+        events.write("facts", facts={jax_phases.FACT: derived})
     training.group.leave()
 
 
@@ -69,34 +82,63 @@ class Training(object):
 
     def facts(self):
         """What is in force."""
+        graph = self.job.graph
         facts = {
             "threads": int(os.environ.get("NPROC") or len(os.sched_getaffinity(0))),
-            "layout": self.layout if self.job.graph["input"]["kind"] == "image" else None,
+            "devices": self.job.devices,
+            "layout": self.layout if graph["input"]["kind"] == "image" else None,
             "precision": self.job.knobs["precision"],
-            "compiled": True,
+            "compiled": "jit",
             "compilation_cache": self.compilation_cache,
             "wrapped": self.group.name,
+            "blas": _kernels(self.program),
+            "dropout": "own key a worker, seeded by its number" if drops_out(graph) else None,
             # The only phase that computes contains the wait for peers: a core that is idle then was not taken away.
-            "waits": self.job.world_size > 1,
+            "waits": self.job.workers > 1,
             "xla_flags": os.environ.get("XLA_FLAGS", ""),
-            "xla_flops": _flops(self.program),
+            "framework_flops": _flops(self.program),
         }
         facts.update(self.compiling)
         return facts
 
+    def facts_after(self, carry):
+        """What is known once all steps are taken, before further programs are compiled."""
+        digests = [self.digest(carry["parameters"], index) for index in range(self.job.devices)]
+        return {
+            "weights_sha256": digests[0],
+            "weights_equal_on_devices": len(set(digests)) == 1,
+            "peak_rss_steps_bytes": protocol.peak_rss_bytes(),
+        }
+
+    def first_gradients(self, carry):
+        """Gradients of step 0 as the update will see them, by a program of their own that changes nothing."""
+        program, _ = compiled(self.programs.gradients(exchange=True), carry, *self.source(0))
+        self.group.meet()
+        return self.as_in_graph(program(carry, *self.source(0))[2])
+
+    def as_in_graph(self, tensors, device=0):
+        """("layer.tensor", array) in the graph's order and layout, as one of this rank's workers has them."""
+        local = {name: array.addressable_data(device) for name, array in tensors.items()}
+        return named_tensors(self.job.graph, local, self.layout)
+
+    def digest(self, parameters, device=0):
+        """SHA-256 of the trainable tensors: equal on all workers of an exact strategy."""
+        digest = hashlib.sha256()
+        for _, array in self.as_in_graph(parameters, device):
+            digest.update(array)
+        return digest.hexdigest()
+
 
 def _flops(program):
-    """What the compiler counts for one step; a loop's body once. None where it does not say."""
+    """What the compiler counts for one step of one worker; a loop's body once. None where it does not say."""
     try:
         return program.cost_analysis().get("flops")
     except (NotImplementedError, RuntimeError, AttributeError):
         return None
 
 
-def weights_digest(parameters, graph, layout):
-    """SHA-256 of the trainable tensors in the graph's order and layout: equal on all ranks of an exact strategy."""
-    local = {name: array.addressable_data(0) for name, array in parameters.items()}
-    digest = hashlib.sha256()
-    for _, array in named_tensors(graph, local, layout):
-        digest.update(array)
-    return digest.hexdigest()
+def _kernels(program):
+    """The libraries whose kernels the compiled step calls, besides what XLA makes itself."""
+    text = program.as_text()
+    called = [name for name, mark in KERNELS if mark in text]
+    return "+".join(["xla"] + called)

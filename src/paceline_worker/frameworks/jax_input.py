@@ -13,7 +13,7 @@ class Resident(object):
     """All samples normalised once; a batch is a view of them wherever its first sample is aligned."""
 
     def __init__(self, job, layout, put):
-        """Args: put: an array of this rank's samples → an array that its programs take."""
+        """Args: put: the samples of each worker of this rank → an array that its programs take."""
         samples = Samples(job.input["index"])
         # A batch that wraps at the end of the file must be contiguous too: the first samples once more at the end.
         places = np.arange(samples.count + job.batch - 1) % samples.count
@@ -22,11 +22,12 @@ class Resident(object):
             inputs = inputs.transpose(0, 2, 3, 1)
         inputs, targets = _aligned(inputs), _aligned(np.asarray(samples.targets)[places].astype(np.int32))
         self._batches = []
-        cycle = cycle_steps(job.world_size, job.batch, samples.count)
+        cycle = cycle_steps(job.workers, job.batch, samples.count)
+        workers = range(job.rank * job.devices, (job.rank + 1) * job.devices)
         for step in range(min(cycle, job.warmup_steps + job.steps)):
-            first = first_sample(step, job.rank, job.world_size, job.batch, samples.count)
-            own = slice(first, first + job.batch)
-            self._batches.append((put(inputs[own]), put(targets[own])))
+            firsts = [first_sample(step, worker, job.workers, job.batch, samples.count) for worker in workers]
+            own = [slice(first, first + job.batch) for first in firsts]
+            self._batches.append((put([inputs[part] for part in own]), put([targets[part] for part in own])))
 
     def __call__(self, step):
         return self._batches[step % len(self._batches)]

@@ -2,7 +2,7 @@
 
 The step is one program, so a measured step has two phases that are timed:
 
-    data  the batch is at hand
+    data  until the batch is at hand, where the step before it did not last longer
     step  forward, backward, exchange and update: until loss, parameters and all else are ready
 
 What is inside can only be derived: programs of parts of the step (forward; forward and backward; a step without
@@ -12,48 +12,64 @@ the gradients must write them all. A difference may come out below zero, and is 
 waiting for slower ranks.
 """
 
+from collections import deque
+
 import jax
 
 from paceline_worker import clock
 from paceline_worker.frameworks.jax_programs import compiled
+from paceline_worker.loop import blocks
 
 PHASES = ("data", "step")
+FACT = "phases_derived"
 ROUNDS = 10
 
 
 class Loss(object):
-    """This rank's loss, read when the block is written."""
+    """The mean loss of this rank's workers, read when the block is written."""
 
     def __init__(self, array):
         self._array = array
 
     def __float__(self):
-        return float(self._array.addressable_data(0)[0])
+        own = [float(shard.data[0]) for shard in self._array.addressable_shards]
+        return sum(own) / len(own)
 
 
-def stepper(batch, program, carry, steps):
+def stepper(job, batch, program, carry, steps):
     """A function that takes step `number` and laps its phases, and one that gives the carry up to now.
 
     Args:
         batch: number of the step → (inputs, targets).
         program: (carry, inputs, targets) → (carry, loss), with the carry donated.
         steps: a Steps of PHASES.
+
+    A step is started without waiting for those before it, as everybody's loop does, but for at most `run_ahead` of
+    them. It is over when its loss is there (as is all else that the program makes), so a sample reaches from the end
+    of one step to the end of the next, and the last one of a block waits for all.
     """
-    lap, end = steps.lap, steps.end
+    ahead = job.knobs["run_ahead"]
+    last_of_blocks = {first + count - 1 for _, first, count in blocks(job.warmup_steps, job.steps)}
+    under_way = deque()
     held = [carry]
 
     def step(number):
         inputs, targets = batch(number)
-        lap()
-        held[0], loss = jax.block_until_ready(program(held[0], inputs, targets))
-        lap()
-        end(Loss(loss))
+        at_hand = clock.wall()
+        held[0], loss = program(held[0], inputs, targets)
+        under_way.append((at_hand, loss))
+        while len(under_way) > (0 if number in last_of_blocks else ahead):
+            at_hand, loss = under_way.popleft()
+            steps.lap_at(at_hand)
+            loss.block_until_ready()
+            steps.lap()
+            steps.end(Loss(loss))
 
     return step, lambda: held[0]
 
 
 def derive_phases(job, programs, whole, carry, batch, group):
-    """The fact `phases_derived`. Trains on with `carry`, which is of no use afterwards.
+    """The fact FACT. Trains on with `carry`, which is of no use afterwards.
 
     Args:
         programs: a Programs.
@@ -61,7 +77,7 @@ def derive_phases(job, programs, whole, carry, batch, group):
     """
     given = batch(0)
     parts = {"forward": programs.forward(), "gradients": programs.gradients()}
-    if job.world_size > 1:
+    if job.workers > 1:
         parts["local_step"] = programs.step(exchange=False)
     spent = 0.0
     for name, program in parts.items():

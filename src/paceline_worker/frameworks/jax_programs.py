@@ -1,4 +1,4 @@
-"""The programs of a JAX rank: the whole training step, and the parts of it that are timed apart.
+"""The programs of a JAX worker: the whole training step, and the parts of it that are timed or shown apart.
 
 Everything that a step changes is one tree, the carry: parameters, velocities, statistics of batch norms, and the key of
 what is random (None where nothing is). The step's carry is donated, so that it is updated in place.
@@ -8,28 +8,33 @@ import hashlib
 import os
 
 import jax
-import jax.numpy as jnp
+import numpy as np
 
 from paceline_worker import clock
 from paceline_worker.builders.jax import build_objective, build_update, load_tensors
 from paceline_worker.frameworks.jax_group import OWN, SAME
 
 CARRY = {"parameters": SAME, "velocities": SAME, "statistics": OWN, "key": OWN}
-"""Which parts of the carry are the same on all ranks, and which every rank's own."""
+"""Which parts of the carry are the same on all workers, and which every worker's own."""
 
 
 def first_carry(job, layout, group):
     """The carry before the first step."""
     parameters, statistics = load_tensors(job.graph, job.weights, layout)
-    random = any(layer["kind"] == "dropout" and layer["attributes"]["rate"] for layer in job.graph["layers"])
-    carry = {
-        "parameters": parameters,
-        "velocities": jax.tree.map(jnp.zeros_like, parameters),
-        "statistics": statistics,
-        # Every rank drops other units.
-        "key": jax.random.PRNGKey(job.seed * job.world_size + job.rank) if random else None,
+    # Every worker drops other units.
+    first = job.seed * job.workers + job.rank * job.devices
+    keys = [jax.random.PRNGKey(first + index) if drops_out(job.graph) else None for index in range(job.devices)]
+    return {
+        "parameters": group.put_same(parameters),
+        "velocities": group.put_same(jax.tree.map(np.zeros_like, parameters)),
+        "statistics": group.put_own([statistics] * job.devices),
+        "key": group.put_own(keys),
     }
-    return {name: group.put(part, CARRY[name]) for name, part in carry.items()}
+
+
+def drops_out(graph):
+    """Whether anything of a step is random."""
+    return any(layer["kind"] == "dropout" and layer["attributes"]["rate"] for layer in graph["layers"])
 
 
 class Programs(object):
@@ -50,18 +55,18 @@ class Programs(object):
 
         return jax.jit(self._spread(program, (OWN, OWN)))
 
-    def gradients(self):
-        """→ (loss, statistics, this rank's own gradients)."""
+    def gradients(self, exchange=False):
+        """→ (loss, statistics, gradients): each worker's own, or averaged as a step has them."""
 
         def program(carry, inputs, targets):
             _, loss, kept, gradients = self._backward(carry, inputs, targets)
-            return loss[None], kept, gradients
+            return loss[None], kept, self._group.average(gradients) if exchange else gradients
 
-        # Not the same on all ranks, whatever it says: so they keep their shapes, and nobody reads them.
+        # Without exchange not the same on all workers, whatever it says: so they keep their shapes; nobody reads them.
         return jax.jit(self._spread(program, (OWN, OWN, SAME)))
 
     def step(self, exchange=True):
-        """→ (carry, loss): all of it, or without averaging over the ranks."""
+        """→ (carry, loss): all of it, or without averaging over the workers."""
 
         def program(carry, inputs, targets):
             key, loss, kept, gradients = self._backward(carry, inputs, targets)

@@ -20,34 +20,42 @@ from torch_rig import only, read_events
 
 WAIT_S = 120
 """For what takes seconds on a machine that is not busy."""
-VARIANTS = {"flat": {}, "tree": {"flatten": False}}
+VARIANTS = {"flat": {}, "tree": {"flatten": False}, "step by step": {"run_ahead": 0}}
+SORTS = {
+    "alone": {"world": 1, "devices": 1},
+    "ranks": {"world": 2, "devices": 1},
+    "devices": {"world": 1, "devices": 2},
+    "ranks of devices": {"world": 2, "devices": 2},
+}
 
 
 @pytest.fixture(scope="module")
 def exchange(rig, tmp_path_factory):
-    """An MLP trained by two ranks under several knobs, and by one process on the batches of both."""
+    """An MLP trained by workers of several sorts under several knobs, and by one worker on the batches of all."""
     graph = load_workload("mlp", {"hidden": [64, 32]})
     folder = tmp_path_factory.mktemp("exchange")
-    two = rig.job(graph, world=2, batch=8, steps=4) | {"variants": VARIANTS}
-    one = rig.job(graph, world=1, batch=16, steps=4) | {"variants": {"flat": {}}}
-    rig.run(two, folder / "two", (str(PROBES / "exchange.py"),))
-    rig.run(one, folder / "one", (str(PROBES / "exchange.py"),))
+    for sort, shape in SORTS.items():
+        job = rig.job(graph, **shape, batch=16 // (shape["world"] * shape["devices"]), steps=4, warmup_steps=0)
+        rig.run(job | {"variants": VARIANTS}, folder / sort, (str(PROBES / "exchange.py"),))
     return folder
 
 
-def test_two_ranks_train_what_one_process_trains_on_both_batches(exchange):
-    alone = np.load(exchange / "one" / "flat.0.npz")
+@pytest.mark.parametrize("sort", SORTS)
+def test_workers_train_what_one_worker_trains_on_the_batches_of_all(exchange, sort):
+    alone = np.load(exchange / "alone" / "step by step.0.npz")
     for variant in VARIANTS:
-        shared = np.load(exchange / "two" / f"{variant}.0.npz")
+        shared = np.load(exchange / sort / f"{variant}.0.npz")
         for name in alone.files:
             np.testing.assert_allclose(shared[name], alone[name], rtol=1e-4, atol=1e-6)
 
 
-def test_ranks_end_with_the_same_weights(exchange):
-    first, second = (json.loads((exchange / "two" / f"digests.{rank}.json").read_text()) for rank in (0, 1))
+@pytest.mark.parametrize("sort", ["ranks", "devices", "ranks of devices"])
+def test_workers_end_with_the_same_weights(exchange, sort):
+    digests = [json.loads(path.read_text()) for path in sorted((exchange / sort).glob("digests.*.json"))]
 
-    assert first == second
-    assert set(first) == set(VARIANTS)
+    assert len(digests) == SORTS[sort]["world"]
+    for variant in VARIANTS:
+        assert len({digest for rank in digests for digest in rank[variant]}) == 1
 
 
 def facts_of(events):
@@ -58,7 +66,40 @@ def losses_of(events):
     return [loss for event in events if event["event"] == "steps" for loss in event["loss"]]
 
 
-@pytest.mark.parametrize("model, options", [("resnet20", {"image_size": 8}), ("transformer", SMALL["transformer"])])
+def evidence_of(events):
+    return {event["what"]: event["tensors"] for event in events if event["event"] == "evidence"}
+
+
+def test_evidence_of_devices_is_that_of_one_worker_with_both_batches(rig, tmp_path):
+    graph = load_workload("mlp", {"hidden": [32]})
+    shown = []
+    for sort, shape in (("alone", {"batch": 8}), ("devices", {"batch": 4, "devices": 2})):
+        (events,) = rig.run(rig.job(graph, **shape, evidence=True, warmup_steps=0, steps=4), tmp_path / sort)
+        assert "phases_derived" not in facts_of(events)
+        shown.append((evidence_of(events), losses_of(events)))
+    (alone, losses), (devices, mean_losses) = shown
+
+    np.testing.assert_allclose(mean_losses, losses, rtol=1e-5)
+    assert set(alone) == {"gradients", "weights", "statistics"}
+    for what, tensors in alone.items():
+        assert set(tensors) == set(devices[what])
+        for name, told in tensors.items():
+            np.testing.assert_allclose(devices[what][name]["sketch"], told["sketch"], rtol=1e-3, atol=1e-5)
+
+
+def test_batch_norms_of_devices_are_each_their_own(rig, tmp_path):
+    """As those of ranks: two workers in one process lose what two processes lose."""
+    graph = load_workload("resnet20", {"image_size": 8})
+    jobs = {shape: rig.job(graph, batch=4, derive_phases=False, **{shape: 2}) for shape in ("devices", "world")}
+    (one,), two = (rig.run(job, tmp_path / shape) for shape, job in jobs.items())
+
+    np.testing.assert_allclose(losses_of(one), np.mean([losses_of(events) for events in two], axis=0), rtol=1e-4)
+    assert facts_of(one)["wrapped"] == "shard_map, 2 devices of a process"
+    assert facts_of(one)["weights_equal_on_devices"]
+    assert facts_of(one)["framework_flops"] == pytest.approx(facts_of(two[0])["framework_flops"], rel=0.05)
+
+
+@pytest.mark.parametrize("model, options", [("transformer", SMALL["transformer"])])
 def test_two_ranks_of_the_worker_keep_weights_equal_and_the_rest_their_own(rig, tmp_path, model, options):
     """Batch norms and dropout are each rank's own; weights are not."""
     first, second = rig.run(rig.job(load_workload(model, options), world=2, batch=4), tmp_path)
@@ -88,6 +129,8 @@ def test_ready_tells_what_is_in_force(worked):
     assert ready["facts"]["layout"] == "nhwc"
     assert ready["facts"]["wrapped"] == "none"
     assert ready["facts"]["compile_s"] > 0
+    assert ready["facts"]["framework_flops"] > 0
+    assert ready["facts"]["blas"].startswith("xla+")
     assert events[-1]["event"] == "done"
 
 

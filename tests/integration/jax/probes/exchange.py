@@ -7,7 +7,6 @@ from pathlib import Path
 import numpy as np
 
 from paceline_worker import protocol
-from paceline_worker.builders.jax import named_tensors
 from paceline_worker.frameworks import jax as adapter
 from paceline_worker.frameworks.jax_group import join
 from paceline_worker.frameworks.jax_phases import PHASES, stepper
@@ -23,15 +22,14 @@ for name, knobs in job.data["variants"].items():
     group._flatten = job.knobs["flatten"]
     training = adapter.Training(job)
     steps = Steps(PHASES)
-    step, carry = stepper(training.source, training.program, training.carry, steps)
+    step, carry = stepper(job, training.source, training.program, training.carry, steps)
     group.meet()
     steps.open()
     for at in range(job.steps):
         step(at)
     steps.drain()
     parameters = carry()["parameters"]
-    digests[name] = adapter.weights_digest(parameters, job.graph, training.layout)
-    local = {tensor: array.addressable_data(0) for tensor, array in parameters.items()}
-    np.savez(Path(job.folder, f"{name}.{job.rank}.npz"), **dict(named_tensors(job.graph, local, training.layout)))
+    digests[name] = [training.digest(parameters, device) for device in range(job.devices)]
+    np.savez(Path(job.folder, f"{name}.{job.rank}.npz"), **dict(training.as_in_graph(parameters)))
 group.leave()
 Path(job.folder, f"digests.{job.rank}.json").write_text(json.dumps(digests), encoding="utf-8")
