@@ -84,7 +84,8 @@ class Training(object):
         """What is in force."""
         graph = self.job.graph
         facts = {
-            "threads": int(os.environ.get("NPROC") or len(os.sched_getaffinity(0))),
+            # Devices of one process share its pool.
+            "threads": max(1, int(os.environ.get("NPROC") or len(os.sched_getaffinity(0))) // self.job.devices),
             "devices": self.job.devices,
             "layout": self.layout if graph["input"]["kind"] == "image" else None,
             "precision": self.job.knobs["precision"],

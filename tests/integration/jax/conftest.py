@@ -9,7 +9,6 @@ import pytest
 
 from jax_rig import JaxRig
 from paceline.environments import load_environment
-from torch_rig import Rig
 
 HERE = Path(__file__).parent
 SOURCE = HERE.parents[2] / "src" / "paceline_worker"
@@ -21,7 +20,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             item.add_marker(pytest.mark.frameworks)
 
 
-def make_rig(kind: type[Rig], name: str, folder: Path, threads: dict[str, str]) -> Rig:
+def make_rig(name: str, folder: Path, threads: dict[str, str]) -> JaxRig:
     """A rig in an environment that is there; skips the test where it is not."""
     environment = load_environment(name)
     state = environment.state()
@@ -33,14 +32,9 @@ def make_rig(kind: type[Rig], name: str, folder: Path, threads: dict[str, str]) 
     env = {name: os.environ[name] for name in ("PATH", "HOME", "TMPDIR") if name in os.environ}
     env |= environment.variables() | threads | {"PYTHONPATH": str(folder / "path")}
     # JAX says by such a warning that memory which was given away could not be used.
-    return kind(command=environment.command(["-W", "error::UserWarning"]), env=env, folder=folder)
+    return JaxRig(command=environment.command(["-W", "error::UserWarning"]), env=env, folder=folder)
 
 
 @pytest.fixture(scope="session")
-def rig(tmp_path_factory: pytest.TempPathFactory) -> Rig:
-    return make_rig(JaxRig, "jax-cpu", tmp_path_factory.mktemp("jax"), {"NPROC": "1", "JAX_PLATFORMS": "cpu"})
-
-
-@pytest.fixture(scope="session")
-def torch_rig(tmp_path_factory: pytest.TempPathFactory) -> Rig:
-    return make_rig(Rig, "torch-cpu", tmp_path_factory.mktemp("torch"), {"OMP_NUM_THREADS": "1"})
+def rig(tmp_path_factory: pytest.TempPathFactory) -> JaxRig:
+    return make_rig("jax-cpu", tmp_path_factory.mktemp("jax"), {"NPROC": "1", "JAX_PLATFORMS": "cpu"})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -49,3 +50,18 @@ def test_workers_get_cores_and_a_thread_pool_of_that_size():
     assert [worker.rank for worker in workers] == [0, 1]
     assert [worker.cores for worker in workers] == [(0, 1), (2, 3)]
     assert all(worker.env == {"JAX_PLATFORMS": "cpu", "NPROC": "2"} for worker in workers)
+
+
+def test_devices_of_one_process_share_its_cores_and_its_pool():
+    asked = trial(workers_per_host=2, threads_per_worker=2)
+    assert JAX.capabilities.strategies["shard_map_devices"].one_process
+    framework = replace(asked.framework, strategy="shard_map_devices", one_process=True)
+
+    (worker,) = JAX.processes(replace(asked, framework=framework), topology())
+
+    assert (worker.cores, worker.env["NPROC"]) == ((0, 1, 2, 3), "4")
+
+
+def test_bf16_is_approximate():
+    assert trial({"precision": "bf16"}).framework.strategy_class == "approximate"
+    assert trial().framework.strategy_class == "exact"
