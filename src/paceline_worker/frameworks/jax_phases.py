@@ -58,7 +58,8 @@ def stepper(job, batch, program, carry, steps):
         at_hand = clock.wall()
         held[0], loss = program(held[0], inputs, targets)
         under_way.append((at_hand, loss))
-        while len(under_way) > (0 if number in last_of_blocks else ahead):
+        most = 0 if number in last_of_blocks else ahead
+        while under_way and (len(under_way) > most or under_way[0][1].is_ready()):
             at_hand, loss = under_way.popleft()
             steps.lap_at(at_hand)
             loss.block_until_ready()
