@@ -31,9 +31,12 @@ KNOBS = {
         maximum=30,
         doc="Steps that may be started before an earlier one is awaited, as loops of users do; 0 waits for each.",
     ),
+    # CPU time a step of an MLP (batch 8) on two devices of one process: 72 ms as one vector, 5 ms as a tree.
     "flatten": Knob(
-        default=True,
-        doc="Average all gradients as one vector; off: `pmean` of the tree, as many do, which gloo carries slower.",
+        default=None,
+        type=bool,
+        doc="Average all gradients as one vector; off: `pmean` of the tree. By default on between processes, where gloo "
+        "carries a tree slower, and off among devices of one process, where XLA carries a long vector slower.",
     ),
     "compilation_cache": Knob(
         default=False,

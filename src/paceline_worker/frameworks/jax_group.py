@@ -62,7 +62,8 @@ class Devices(Alone):
     def __init__(self, job):
         self.name = "shard_map, {} devices of a process".format(job.devices)
         self._size = job.workers
-        self._flatten = job.knobs["flatten"]
+        asked = job.knobs["flatten"]
+        self._flatten = job.world_size > 1 if asked is None else asked
         self._here = jax.local_devices()
         self._mesh = jax.make_mesh((job.workers,), (WORKERS,))
 
@@ -83,7 +84,10 @@ class Devices(Alone):
         return jax.jit(jax.shard_map(program, mesh=self._mesh, in_specs=in_specs, out_specs=out_specs, check_vma=False))
 
     def average(self, gradients):
-        """The mean over all workers: of one long vector, or tensor by tensor, which gloo carries much slower."""
+        """The mean over all workers: of one long vector, or tensor by tensor.
+
+        Gloo carries many tensors much slower than one; XLA's own exchange inside a process is the other way round.
+        """
         if not self._flatten:
             return lax.pmean(gradients, WORKERS)
         vector, restore = ravel_pytree(gradients)

@@ -18,7 +18,7 @@ from torch_rig import only, read_events
 
 WAIT_S = 120
 """For what takes seconds on a machine that is not busy."""
-VARIANTS = {"flat": {}, "tree": {"flatten": False}, "step by step": {"run_ahead": 0}}
+VARIANTS = {"flat": {"flatten": True}, "tree": {"flatten": False}, "step by step": {"run_ahead": 0}}
 SORTS = {
     "alone": {"world": 1, "devices": 1},
     "ranks": {"world": 2, "devices": 1},
