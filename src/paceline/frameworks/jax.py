@@ -35,8 +35,8 @@ KNOBS = {
     "flatten": Knob(
         default=None,
         type=bool,
-        doc="Average all gradients as one vector; off: `pmean` of the tree. By default on between processes, where gloo "
-        "carries a tree slower, and off among devices of one process, where XLA carries a long vector slower.",
+        doc="Average all gradients as one vector; off: `pmean` of the tree. By default on between processes, where "
+        "gloo carries a tree slower, and off among devices of one process, where XLA carries a long vector slower.",
     ),
     "compilation_cache": Knob(
         default=False,
