@@ -28,8 +28,9 @@ def main(seconds: float) -> dict:
     events = protocol.Events(job.events_path, job.rank)
     training = Training(job)
     steps = Steps(torch_phases.PHASES)
-    instrumented_step = training.stepper(steps)
-    source, forward, optimizer = training.source, training._forward(), training.optimizer  # noqa: SLF001
+    way = training.way
+    source, forward, optimizer = training.source, way.forward(), way.optimizer
+    instrumented_step = way.stepper(source, steps)
 
     def bare_step(number: int) -> None:
         inputs, targets = source(number)
@@ -48,10 +49,10 @@ def main(seconds: float) -> dict:
         return timed(instrumented_step, number)
 
     def bare(number: int) -> float:
-        for hook in training.gradients._hooks:  # noqa: SLF001  the one difference that lives outside the step
+        for hook in way.gradients._hooks:  # noqa: SLF001  the one difference that lives outside the step
             hook.remove()
         took = timed(bare_step, number)
-        training.gradients.settle()
+        way.gradients.settle()
         return took
 
     def write(first: int) -> float:

@@ -1,44 +1,61 @@
-"""How one rank trains with PyTorch: alone, or in DistributedDataParallel.
+"""How one rank trains with PyTorch: set up, take all steps, say what was learnt.
 
-Ties together what others own: the model (`builders.torch`), the samples (`torch_input`), the peers (`torch_group`) and
-the phases (`torch_phases`).
+Ties together what others own: the samples (`torch_input`), the peers (`torch_group`), the phases (`torch_phases`) and
+the way in which ranks share the work, one module each: `torch_alone`, `torch_ddp`, `torch_fsdp`, `torch_pipeline`,
+`torch_tensor`.
 """
 
 import hashlib
+import importlib
 import os
 
 import torch
 
 from paceline_worker import clock
-from paceline_worker.builders.torch import build_model, build_objective, build_optimizer, module_name, named_tensors
-from paceline_worker.frameworks import torch_group, torch_phases
+from paceline_worker.frameworks import torch_evidence, torch_group, torch_phases
+from paceline_worker.frameworks.torch_alone import Alone
 from paceline_worker.frameworks.torch_input import open_source
 from paceline_worker.loop import take_steps
 from paceline_worker.phases import Steps
+
+WAYS = {
+    "ddp": "torch_ddp:Ddp",
+    "zero": "torch_ddp:Zero",
+    "post_local_sgd": "torch_ddp:PostLocalSgd",
+    "fsdp": "torch_fsdp:Fsdp",
+    "pipeline": "torch_pipeline:Stages",
+    "tensor": "torch_tensor:Tensor",
+}
+"""Strategy → how ranks share the work, in a module that is loaded when it is wanted: some take a second."""
 
 
 def train(job, events):
     """Set up, take all steps, say what was learnt."""
     # No clean-up on the way out of an error: the process leaves at once, and with it all that it started.
     training = Training(job)
-    steps = Steps(torch_phases.PHASES)
-    step = training.stepper(steps)
+    way = training.way
+    steps = Steps(way.phases)
+    step = way.stepper(training.source, steps)
     events.write(
         "ready",
         framework_version=torch.__version__,
-        parameters=sum(p.numel() for p in training.net.parameters() if p.requires_grad),
+        parameters=way.parameters(),
         setup_s=clock.wall() - clock.started,
         facts=training.facts(),
     )
+    if job.evidence:
+        torch_evidence.show_first_gradients(events, way)
     take_steps(job, events, steps, step, training.synchronize)
-    if training.layers is not None:
-        events.write("layers", first=job.warmup_steps, **training.layers.columns(job.steps))
+    if way.layers is not None:
+        events.write("layers", first=job.warmup_steps, **way.layers.columns(job.steps))
     events.write("facts", facts=training.late_facts())
+    if job.evidence:
+        torch_evidence.show_result(events, way)
     training.close()
 
 
 class Training(object):
-    """All that a rank holds: device, input, model, optimizer, peers."""
+    """All that a rank holds: device, input, peers, and the way in which it trains with them."""
 
     def __init__(self, job):
         self.job = job
@@ -48,8 +65,9 @@ class Training(object):
         torch.set_num_threads(job.threads)
         torch.set_num_interop_threads(knobs["interop_threads"])
         torch.backends.mkldnn.enabled = knobs["onednn"]
-        # Every rank drops other units; the initial weights come from the file.
-        torch.manual_seed(job.seed * job.world_size + job.rank)
+        way = way_of(job)
+        # Every rank drops other units, unless ranks hold the same ones; the initial weights come from the file.
+        torch.manual_seed(job.seed * job.world_size + (job.rank if way.seeded_by == "rank" else 0))
         self.device = torch.device("cpu")
         if job.device == "cuda":
             self.device = torch.device("cuda", job.process["local_rank"])
@@ -57,86 +75,71 @@ class Training(object):
         self.channels_last = knobs["channels_last"] and job.graph["input"]["kind"] == "image"
         memory_format = torch.channels_last if self.channels_last else torch.contiguous_format
         # First of all that is large or has threads: loader workers are forked here.
-        self.source = open_source(job, memory_format, self.device)
-        self.net = build_model(job.graph, job.weights).to(self.device, memory_format=memory_format)
-        self.optimizer = build_optimizer(job.graph, self.net)
-        self.layers = None
-        if job.layers:
-            names = [layer["name"] for layer in job.graph["layers"] if layer["kind"] != "input"]
-            self.layers = torch_phases.LayerTimes({name: getattr(self.net, module_name(name)) for name in names})
-        self.gradients = torch_phases.LastGradient(
-            self.net.named_parameters(), clock.wall if self.device.type == "cpu" else torch_phases.cuda_stamp
-        )
-        self.wrapped = None
-        """The model in DDP; None for one rank, which nobody wraps."""
+        self.source = open_source(job, way.part(job), memory_format, self.device)
         if job.world_size > 1:
             torch_group.join(job)
-            self.wrapped = torch_group.wrap(job, self.net, self.device)
+        self.way = way(job, self.device, memory_format)
         self.synchronize = torch_group.synchronizer(job, self.device)
-
-    def stepper(self, steps):
-        """The function that takes one step."""
-        make = torch_phases.cpu_step if self.device.type == "cpu" else torch_phases.cuda_step
-        return make(self.source, self._forward(), self.optimizer, steps, self.gradients, self.layers)
 
     def facts(self):
         """What is in force, as PyTorch sees it."""
-        knobs = self.job.knobs
+        knobs, way = self.job.knobs, self.way
+        onednn = torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled
+        blas = "mkl" if torch.backends.mkl.is_available() else "other"
+        layout = "nhwc" if self.channels_last else "nchw"
         facts = {
             "threads": torch.get_num_threads(),
             "interop_threads": torch.get_num_interop_threads(),
             "cpu_capability": torch.backends.cpu.get_cpu_capability(),
-            "blas": "mkl" if torch.backends.mkl.is_available() else "other",
-            "onednn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
+            "layout": layout if self.job.graph["input"]["kind"] == "image" else None,
+            "blas": "onednn+" + blas if onednn else blas,
+            "onednn": onednn,
             "channels_last": self.channels_last,
             "precision": knobs["precision"],
             "compiled": knobs["compile"],
-            "wrapped": "none" if self.wrapped is None else type(self.wrapped).__name__,
-            "layer_hooks": self.layers is not None,
+            "wrapped": way.wrapped,
+            "dropout": "PyTorch's own generator, seeded by {}".format(way.seeded_by),
+            "layer_hooks": way.layers is not None,
+            "framework_flops": torch_evidence.counted_flops(self.job) if self.job.evidence else None,
         }
-        if self.layers is not None:
+        if way.communication_in is not None:
+            facts["communication_in"] = way.communication_in
+            # A core that is idle in such a phase waits for peers: it was not taken away.
+            facts["waits"] = True
+        if way.layers is not None:
             facts["layer_hooks_s_per_step"] = torch_phases.hook_cost_s() * (len(self.job.graph["layers"]) - 1)
         if self.device.type == "cuda":
             facts["device"] = torch.cuda.get_device_name(self.device)
+        facts.update(way.facts())
         return facts
 
     def late_facts(self):
         """What is known only after the steps."""
-        facts = {"last_gradient": self.gradients.name, "weights_sha256": weights_digest(self.net, self.job.graph)}
-        if self.wrapped is not None:
-            facts.update(torch_group.exchange_facts(self.wrapped))
+        facts = {"weights_sha256": weights_digest(self.way)}
+        facts.update(self.way.late_facts())
         if self.job.knobs["compile"]:
             facts["compile_s"] = compile_seconds()
         return facts
 
     def close(self):
         self.source.close()
-        if self.wrapped is not None:
+        if self.job.world_size > 1:
             torch_group.leave()
 
-    def _forward(self):
-        model = self.net if self.wrapped is None else self.wrapped
-        if self.job.knobs["compile"]:
-            # Around DDP, as its documentation says, so that the compiler cuts the backward pass at the buckets.
-            model = torch.compile(model)
-        objective = build_objective(self.job.graph)
-        if self.job.knobs["precision"] == "bf16":
-            device = self.device.type
 
-            def in_bf16(inputs, targets):
-                with torch.autocast(device, dtype=torch.bfloat16):
-                    return objective(model(inputs), targets)
-
-            return in_bf16
-        return lambda inputs, targets: objective(model(inputs), targets)
+def way_of(job):
+    """How this rank trains; one that has no peers is wrapped in nothing, whatever the strategy."""
+    if job.world_size == 1:
+        return Alone
+    module, name = WAYS[job.strategy].split(":")
+    return getattr(importlib.import_module("paceline_worker.frameworks." + module), name)
 
 
-def weights_digest(net, graph):
-    """SHA-256 of the trainable tensors in the graph's order and layout: equal on all ranks of an exact strategy."""
+def weights_digest(way):
+    """SHA-256 of the trainable tensors in the graph's order and layout: equal on all ranks that hold the same ones."""
     digest = hashlib.sha256()
-    for _, tensor in named_tensors(net, graph):
-        if tensor.requires_grad:
-            digest.update(tensor.detach().cpu().contiguous().numpy())
+    for _, array in way.trainable():
+        digest.update(array)
     return digest.hexdigest()
 
 

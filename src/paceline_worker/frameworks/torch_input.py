@@ -4,6 +4,8 @@ Both deal out the samples in the order of `paceline_worker.batches`. A source is
 returns (inputs, targets) on the rank's device.
 """
 
+from collections import namedtuple
+
 import numpy as np
 import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
@@ -16,13 +18,27 @@ CROP_PADDING = 4
 """Zeros around an image before the random crop: He et al. 2016, section 4.2, as everyone trains CIFAR since."""
 
 
+Part = namedtuple("Part", "index count size")
+"""A rank's part of each step's samples: the index-th of `count` equal ones, of `size` samples."""
+
+
+def own_batch(job):
+    """The part of a rank that has a batch of its own."""
+    return Part(job.rank, job.world_size, job.batch)
+
+
+def global_batch(job):
+    """All samples of a step, for ranks that share the model and not the samples."""
+    return Part(0, 1, job.batch * job.workers)
+
+
 class Resident(object):
     """All samples normalised once; a batch is a view of them, so that a step copies nothing."""
 
-    def __init__(self, job, memory_format, device):
+    def __init__(self, job, part, memory_format, device):
         samples = Samples(job.input["index"])
         # A batch that wraps at the end of the file must be contiguous too: the first samples once more at the end.
-        places = np.arange(samples.count + job.batch - 1) % samples.count
+        places = np.arange(samples.count + part.size - 1) % samples.count
         inputs = torch.from_numpy(np.asarray(samples.inputs)[places])
         inputs = as_numbers(inputs, samples.normalisation)
         if samples.kind == "image":
@@ -30,9 +46,9 @@ class Resident(object):
         inputs = inputs.to(device)
         targets = torch.from_numpy(np.asarray(samples.targets)[places]).long().to(device)
         self._batches = []
-        for step in range(cycle_steps(job.world_size, job.batch, samples.count)):
-            first = first_sample(step, job.rank, job.world_size, job.batch, samples.count)
-            self._batches.append((inputs[first : first + job.batch], targets[first : first + job.batch]))
+        for step in range(cycle_steps(part.count, part.size, samples.count)):
+            first = first_sample(step, part.index, part.count, part.size, samples.count)
+            self._batches.append((inputs[first : first + part.size], targets[first : first + part.size]))
 
     def __call__(self, step):
         return self._batches[step % len(self._batches)]
@@ -48,13 +64,13 @@ class Pipeline(object):
     share the rank's cores: they are part of its budget.
     """
 
-    def __init__(self, job, memory_format, device):
+    def __init__(self, job, part, memory_format, device):
         samples = Samples(job.input["index"])
         self._device = device
         workers = job.input["loader_workers"]
         loader = DataLoader(
             PreparedSamples(samples),
-            batch_sampler=EndlessBatches(job, samples.count),
+            batch_sampler=EndlessBatches(part, samples.count),
             num_workers=workers,
             collate_fn=Collate(memory_format if samples.kind == "image" else torch.contiguous_format),
             pin_memory=device.type == "cuda",
@@ -94,14 +110,14 @@ class PreparedSamples(Dataset):
 class EndlessBatches(Sampler):
     """The places of a rank's batches, step after step, for as long as anyone asks."""
 
-    def __init__(self, job, samples):
-        self._job = job
+    def __init__(self, part, samples):
+        self._part = part
         self._samples = samples
 
     def __iter__(self):
-        job, step = self._job, 0
+        part, step = self._part, 0
         while True:
-            yield batch_indices(step, job.rank, job.world_size, job.batch, self._samples)
+            yield batch_indices(step, part.index, part.count, part.size, self._samples)
             step += 1
 
 
@@ -138,7 +154,19 @@ def random_crop_and_flip(image):
     return crop[:, :, ::-1].copy() if flip else crop
 
 
-def open_source(job, memory_format, device):
-    """The source that the job asks for."""
+class Nothing(object):
+    """For a rank that computes with what others hand it."""
+
+    def __call__(self, _step):
+        return None, None
+
+    def close(self):
+        pass
+
+
+def open_source(job, part, memory_format, device):
+    """The source that the job asks for; `part` is None where the rank reads nothing."""
+    if part is None:
+        return Nothing()
     kind = {"resident": Resident, "pipeline": Pipeline}[job.input["kind"]]
-    return kind(job, memory_format, device)
+    return kind(job, part, memory_format, device)

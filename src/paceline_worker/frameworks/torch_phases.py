@@ -15,6 +15,8 @@ import torch
 from paceline_worker import clock
 
 PHASES = ("data", "forward", "backward", "communication", "update")
+WITHOUT_COMMUNICATION = ("data", "forward", "backward", "update")
+"""Where ranks exchange in the middle of forward and backward passes, and no timer stands between."""
 
 
 class LastGradient(object):
@@ -59,8 +61,8 @@ def cpu_step(batch, forward, optimizer, steps, gradients, layers=None):
     Args:
         batch: number of the step → (inputs, targets).
         forward: (inputs, targets) → loss.
-        steps: a Steps of PHASES.
-        gradients: a LastGradient that stamps with the clock.
+        steps: a Steps of PHASES, or WITHOUT_COMMUNICATION.
+        gradients: a LastGradient that stamps with the clock; None without communication.
         layers: a LayerTimes, or None.
     """
     lap, lap_at, end = steps.lap, steps.lap_at, steps.end
@@ -73,7 +75,8 @@ def cpu_step(batch, forward, optimizer, steps, gradients, layers=None):
             layers.begin_backward()
         lap()
         loss.backward()
-        lap_at(gradients.at)
+        if gradients is not None:
+            lap_at(gradients.at)
         lap()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
@@ -82,7 +85,44 @@ def cpu_step(batch, forward, optimizer, steps, gradients, layers=None):
         end(loss.detach())
         if layers is not None:
             layers.end_step()
-        if gradients.learning:
+        if gradients is not None and gradients.learning:
+            gradients.settle()
+
+    return step
+
+
+def accumulating_step(batch, forward, optimizer, steps, gradients, count, holding):
+    """As `cpu_step`, in `count` micro-batches of which the gradients add up to the mean over the batch.
+
+    Forward and backward passes take turns: each phase is the sum of its parts. `holding` is entered around each
+    micro-batch, and told whether it is the last.
+    """
+    wall = clock.wall
+
+    def step(number):
+        inputs, targets = batch(number)
+        steps.lap()
+        begun = now = wall()
+        forward_s = 0.0
+        total = 0.0
+        for place, (some, theirs) in enumerate(zip(inputs.chunk(count), targets.chunk(count))):
+            with holding(place == count - 1):
+                loss = forward(some, theirs) / count
+                done = wall()
+                forward_s += done - now
+                loss.backward()
+                now = wall()
+            total = total + loss.detach()
+        steps.lap_at(begun + forward_s)
+        if gradients is not None:
+            # The last micro-batch ends with the exchange, and so does the last phase of the two.
+            steps.lap_at(gradients.at)
+        steps.lap()
+        optimizer.step()
+        optimizer.zero_grad(set_to_none=True)
+        steps.lap()
+        steps.end(total)
+        if gradients is not None and gradients.learning:
             gradients.settle()
 
     return step
@@ -104,13 +144,14 @@ def cuda_step(batch, forward, optimizer, steps, gradients, _layers=None):
         averaged = torch.cuda.Event(enable_timing=True)
         averaged.record()
         averaged.synchronize()
-        steps.lap_at(clock.wall() - gradients.at.elapsed_time(averaged) * 1e-3)
+        if gradients is not None:
+            steps.lap_at(clock.wall() - gradients.at.elapsed_time(averaged) * 1e-3)
         steps.lap()
         optimizer.step()
         optimizer.zero_grad(set_to_none=True)
         lap()
         steps.end(loss.detach())
-        if gradients.learning:
+        if gradients is not None and gradients.learning:
             gradients.settle()
 
     return step

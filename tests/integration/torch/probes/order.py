@@ -7,12 +7,12 @@ from pathlib import Path
 import torch
 
 from paceline_worker import protocol
-from paceline_worker.frameworks.torch_input import Pipeline, Resident
+from paceline_worker.frameworks.torch_input import Pipeline, Resident, own_batch
 
 job = protocol.load_job(os.environ)
 device = torch.device("cpu")
-pipeline = Pipeline(job, torch.channels_last, device)
-resident = Resident(job, torch.channels_last, device)
+pipeline = Pipeline(job, own_batch(job), torch.channels_last, device)
+resident = Resident(job, own_batch(job), torch.channels_last, device)
 inputs_equal, targets_equal, dense, spread = [], [], True, 0.0
 for step in range(job.steps):
     (some, some_targets), (other, other_targets) = pipeline(step), resident(step)

@@ -1,0 +1,51 @@
+"""PyTorch ranks that each hold a share of every parameter: FSDP2 (`fully_shard`), block by block."""
+
+import warnings
+
+import torch
+from torch.distributed.device_mesh import init_device_mesh
+from torch.distributed.fsdp import fully_shard
+
+from paceline_worker.builders.blocks import blocks
+from paceline_worker.builders.torch import module_name, sgd_rule
+from paceline_worker.frameworks.torch_alone import Alone
+from paceline_worker.frameworks.torch_phases import WITHOUT_COMMUNICATION
+
+LEAST_PARAMETERS = 2**12
+"""A norm or another small layer is gathered with the layer before it, not by itself."""
+
+
+class Fsdp(Alone):
+    """Parameters are gathered block by block when they are needed; gradients are averaged where they are kept."""
+
+    wrapped = "FSDP2"
+    phases = WITHOUT_COMMUNICATION
+    begins_with_last_gradient = False
+    communication_in = "forward and backward: blocks are gathered, and gradients reduced and scattered, beside computing"
+    # FSDP2 takes row-major parameters only; images stay as they are, and convolutions follow the images.
+    channels_last_filters = False
+
+    def share(self):
+        # Of logits that are a view, which nothing here writes over.
+        warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
+        mesh = init_device_mesh(self.device.type, (self.job.world_size,))
+        reshard = self.job.knobs["reshard_after_forward"]
+        self.units = 1
+        for block in blocks(self.job.graph, LEAST_PARAMETERS)[:-1]:
+            # With the layers that have no parameters: a block ends when its last layer has run.
+            layers = [module_name(name) for name in block if hasattr(self.net, module_name(name))]
+            fully_shard([getattr(self.net, name) for name in layers], mesh=mesh, reshard_after_forward=reshard)
+            self.units += 1
+        # What is left, the last block, is the root's own: it is needed last and first again, and stays gathered.
+        fully_shard(self.net, mesh=mesh)
+        trainable = [p for p in self.net.parameters() if p.requires_grad]
+        # There is no fused SGD for sharded tensors.
+        self.optimizer = torch.optim.SGD(trainable, foreach=True, **sgd_rule(self.job.graph))
+
+    def holding(self, last):
+        self.net.set_requires_gradient_sync(last)
+        return super().holding(last)
+
+    def facts(self):
+        held = sum(p.to_local().numel() for p in self.net.parameters())
+        return {"shard_units": self.units, "parameters_held": held}
