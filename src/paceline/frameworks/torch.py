@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
+from paceline.frameworks.torch_refusals import refuses, refuses_graph
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
 from paceline.plan.process import Host, Process, Topology
 from paceline.plan.trial import Trial
@@ -43,18 +46,69 @@ KNOBS = {
         doc="DDP's broadcast of rank 0's batch-norm statistics before every forward pass. PyTorch's default is on; "
         "the statistics are not used in training, and the workload leaves them to each rank.",
     ),
+    "hook": Knob(
+        default="none", choices=("none", "fp16", "powersgd"),
+        doc="Of ddp: what gradients are exchanged as. fp16: rounded; powersgd: low-rank, from the third step on.",
+    ),
+    "powersgd_rank": Knob(default=1, minimum=1, doc="Columns of PowerSGD's thin matrices: more are truer and slower."),
+    "accumulate": Knob(
+        default=1, minimum=1,
+        doc="Micro-batches into which a worker's batch is cut; gradients add up and are exchanged after the last. "
+        "Refused with batch norm, which would see the micro-batch.",
+    ),
+    "local_sgd_start": Knob(
+        default=1, minimum=0, doc="Of post_local_sgd: steps that still average gradients; at most warmup_steps."
+    ),
+    "local_sgd_period": Knob(default=4, minimum=1, doc="Of post_local_sgd: steps between two means of weights."),
+    "reshard_after_forward": Knob(
+        default=True, doc="Of fsdp: free gathered parameters after the forward pass and gather them again for backward."
+    ),
+    "schedule": Knob(
+        default="1f1b", choices=("gpipe", "1f1b"),
+        doc="Of pipeline: all micro-batches forward, then all backward; or one of each in turn, which keeps fewer.",
+    ),
+    "microbatches": Knob(
+        default=None, type=int, minimum=1,
+        doc="Of pipeline: pieces of the global batch; unset: 4, 2 or 1 a stage, the most that the batch allows.",
+    ),
 }  # fmt: skip
 
 
-def _refuses(trial: Trial) -> str | None:
-    knobs = trial.framework.knobs
-    if not knobs["overlap"] and knobs["bucket_bytes"] is not None:
-        return "overlap = false makes one bucket of everything, so bucket_bytes says nothing"
-    if trial.measure.layers and knobs["compile"]:
-        return "per-layer times need layers, and compile fuses them"
-    if trial.measure.layers and trial.cluster.device != "cpu":
-        return "per-layer times are taken on the CPU only"
+def _approximate(knobs: Mapping[str, Any]) -> str | None:
+    if knobs["precision"] == "bf16":
+        return "bf16 rounds what the forward pass computes to 8 bits"
+    if knobs["hook"] == "fp16":
+        return "gradients are exchanged in fp16"
+    if knobs["hook"] == "powersgd":
+        return "gradients are exchanged as products of thin matrices"
     return None
+
+
+STRATEGIES = {
+    "single": Strategy(max_workers=1, doc="One process, no exchange."),
+    "ddp": Strategy(doc="DistributedDataParallel over gloo (CPU) or NCCL (CUDA); a lone worker is not wrapped."),
+    "zero": Strategy(
+        doc="DDP with ZeroRedundancyOptimizer: each worker keeps the optimizer's state of a share of the parameters, "
+        "updates it and sends it to all."
+    ),
+    "fsdp": Strategy(
+        doc="FSDP2 (`fully_shard`), block by block: each worker keeps a share of every parameter. Filters are "
+        "channels-first in memory, which is all that FSDP2 takes."
+    ),
+    "post_local_sgd": Strategy(
+        strategy_class="approximate",
+        doc="DDP that after `local_sgd_start` steps exchanges no gradients: each worker goes by itself, and weights "
+        "are averaged once in `local_sgd_period` steps. Filters are channels-first in memory.",
+    ),
+    "pipeline": Strategy(
+        doc="torch.distributed.pipelining, transformers only: each worker is a stage of some blocks, and the samples "
+        "of all workers flow through as micro-batches. Every rank reports the loss over all of them."
+    ),
+    "tensor": Strategy(
+        doc="DTensor tensor parallelism, transformers only: attention heads and hidden units are dealt out, and every "
+        "worker sees the samples of all. Every rank reports the loss over all of them."
+    ),
+}
 
 
 class Torch(Framework):
@@ -64,12 +118,7 @@ class Torch(Framework):
     environment = "torch-cpu"
     package = "torch"
     capabilities = Capabilities(
-        strategies={
-            "single": Strategy(max_workers=1, doc="One process, no exchange."),
-            "ddp": Strategy(
-                doc="DistributedDataParallel over gloo (CPU) or NCCL (CUDA); a lone worker is not wrapped."
-            ),
-        },
+        strategies=STRATEGIES,
         data_parallel="ddp",
         knobs=KNOBS,
         layer_kinds=LAYER_KINDS,
@@ -78,7 +127,9 @@ class Torch(Framework):
         phases=("data", "forward", "backward", "communication", "update"),
         layer_times=True,
         startup_s=6.0,
-        refuses=_refuses,
+        refuses=lambda trial: refuses(trial, KNOBS),
+        refuses_graph=refuses_graph,
+        approximate=_approximate,
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:

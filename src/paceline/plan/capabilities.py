@@ -14,6 +14,7 @@ from typing import Any
 from paceline.errors import SpecError, did_you_mean
 from paceline.plan.trial import Trial
 from paceline.units import parse_quantity
+from paceline.workloads.graph import Graph
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text in quotes"}
 
@@ -109,6 +110,8 @@ class Capabilities:
     """Seconds a step where the framework knows better than its FLOPs; None: guessed from the FLOPs."""
     refuses: Callable[[Trial], str | None] = field(default=lambda _trial: None)
     """Combinations that the framework itself rules out: the reason, or None."""
+    refuses_graph: Callable[[Trial, Graph], str | None] = field(default=lambda _trial, _graph: None)
+    """Workloads that a strategy or a knob rules out (a pipeline wants blocks …): the reason, or None."""
     approximate: Callable[[Mapping[str, Any]], str | None] = field(default=lambda _knobs: None)
     """Why these knobs make an exact strategy an approximate one (lower precision, compression), or None."""
     simulated: Callable[[Mapping[str, Any]], bool] = field(default=lambda _knobs: False)

@@ -15,6 +15,7 @@ from paceline.errors import SpecError, did_you_mean
 from paceline.plan.capabilities import Capabilities, Knob, SiteLimits
 from paceline.plan.trial import ClusterChoice, FrameworkChoice, Limits, MeasureChoice, Trial, WorkloadChoice
 from paceline.spec.study import Study
+from paceline.workloads.graph import Graph
 from paceline.workloads.workload import Workload
 
 
@@ -83,6 +84,8 @@ def expand(study: Study, catalog: Catalog, *, to_run: bool = True) -> list[Expan
             or missing
             or _site_refusal(trial, catalog.site)
             or catalog.capabilities[framework.name].refusal(trial, trained.layer_kinds, trained.kind)
+            or (isinstance(trained, Graph) and catalog.capabilities[framework.name].refuses_graph(trial, trained))
+            or None
         )
         out.setdefault(trial.id, Expanded(trial=trial, refusal=refusal))
     return list(out.values())

@@ -98,6 +98,7 @@ class Training(object):
             "precision": knobs["precision"],
             "compiled": knobs["compile"],
             "wrapped": way.wrapped,
+            "loss_over": way.loss_over,
             "dropout": "PyTorch's own generator, seeded by {}".format(way.seeded_by),
             "layer_hooks": way.layers is not None,
             "framework_flops": torch_evidence.counted_flops(self.job) if self.job.evidence else None,

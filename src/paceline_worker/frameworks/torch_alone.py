@@ -1,6 +1,7 @@
 """One PyTorch rank by itself: the model, its optimizer, its step. The other ways to share the work build upon it."""
 
 import contextlib
+import math
 
 import torch
 
@@ -23,6 +24,8 @@ class Alone(object):
     """In which other phases it communicates, in words; None: in none."""
     channels_last_filters = True
     """Whether filters keep the layout of the images; off where an exchange lays out parameters anew."""
+    loss_over = "worker"
+    """Whose samples the reported loss is the mean of: this worker's, or all of the step's ("global")."""
     seeded_by = "rank"
     """Whose random numbers dropout draws: each rank's own, or those of all ranks together ("job")."""
 
@@ -88,7 +91,8 @@ class Alone(object):
 
     def stepper(self, batch, steps):
         """The function that takes one step."""
-        count = self.job.knobs["accumulate"]
+        # A proof's batch may be smaller than the one that was to be cut; what is computed is the same.
+        count = math.gcd(self.job.knobs["accumulate"], self.job.batch)
         if count > 1:
             return torch_phases.accumulating_step(
                 batch, self.forward(), self.optimizer, steps, self.gradients, count, self.holding

@@ -60,7 +60,7 @@ class Zero(Ddp):
 
 
 class PostLocalSgd(Ddp):
-    """Gradients are averaged in the first steps; then each rank goes by itself and weights are averaged now and then."""
+    """Gradients are averaged in the first steps; then each rank goes by itself, and weights are, now and then."""
 
     wrapped = "DistributedDataParallel + PostLocalSGDOptimizer"
     communication_in = "update: weights are averaged there, once in a period"

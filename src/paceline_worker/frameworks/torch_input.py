@@ -4,7 +4,7 @@ Both deal out the samples in the order of `paceline_worker.batches`. A source is
 returns (inputs, targets) on the rank's device.
 """
 
-from collections import namedtuple
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -18,8 +18,12 @@ CROP_PADDING = 4
 """Zeros around an image before the random crop: He et al. 2016, section 4.2, as everyone trains CIFAR since."""
 
 
-Part = namedtuple("Part", "index count size")
-"""A rank's part of each step's samples: the index-th of `count` equal ones, of `size` samples."""
+class Part(NamedTuple):
+    """A rank's part of each step's samples: the index-th of `count` equal ones, of `size` samples."""
+
+    index: int
+    count: int
+    size: int
 
 
 def own_batch(job):

@@ -1,4 +1,4 @@
-"""PyTorch ranks that are stages of a pipeline: each has some blocks of a transformer, and micro-batches flow through."""
+"""PyTorch ranks that are stages of a pipeline: each has blocks of a transformer, and micro-batches flow through."""
 
 import torch
 import torch.distributed as dist
@@ -18,6 +18,7 @@ class Stages(Alone):
 
     wrapped = "torch.distributed.pipelining"
     begins_with_last_gradient = False
+    loss_over = "global"
 
     @staticmethod
     def part(job):
@@ -126,8 +127,11 @@ class LossOfLast(object):
 
 
 def microbatches(job):
-    """As many as the knob says, or 4, 2 or 1 a stage: the most that the batch can be cut into."""
+    """As many as the knob says, or 4, 2 or 1 a stage: the most that the batch can be cut into.
+
+    A proof's batch may be smaller than the one that was to be cut; what is computed is the same.
+    """
     asked = job.knobs["microbatches"]
-    if asked is not None:
+    if asked is not None and job.batch * job.workers % asked == 0:
         return asked
     return job.workers * next(count for count in (4, 2, 1) if job.batch % count == 0)

@@ -22,6 +22,7 @@ class Tensor(Alone):
     wrapped = "DTensor"
     phases = WITHOUT_COMMUNICATION
     begins_with_last_gradient = False
+    loss_over = "global"
     communication_in = "forward and backward: two sums over all ranks a block in each"
     seeded_by = "job"
 

@@ -41,7 +41,7 @@ def test_two_ranks_train_what_one_process_trains_on_both_batches(exchange):
     alone = np.load(exchange / "one" / "default.0.npz")
     for variant in ("default", "no_overlap", "small_buckets", "copied"):
         shared = np.load(exchange / "two" / f"{variant}.0.npz")
-        for name in alone.files:
+        for name in filter(lambda name: name.startswith("weights/"), alone.files):
             np.testing.assert_allclose(shared[name], alone[name], rtol=1e-4, atol=1e-6)
 
 

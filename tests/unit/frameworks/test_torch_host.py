@@ -97,5 +97,54 @@ def test_knobs_that_contradict_each_other_are_refused_with_the_reason():
     assert "CPU" in refusal(trial(layers=True, device="cuda"))
 
 
+def test_compression_and_lower_precision_are_not_exact():
+    classes = {
+        name: expand(study({"workers_per_host": 2}, knobs), catalog(capabilities=TORCH.capabilities))[0]
+        for name, knobs in {"plain": None, "fp16": {"hook": "fp16"}, "bf16": {"precision": "bf16"}}.items()
+    }
+
+    assert {name: one.trial.framework.strategy_class for name, one in classes.items()} == {
+        "plain": "exact", "fp16": "approximate", "bf16": "approximate",
+    }  # fmt: skip
+
+
+def planned(strategy, knobs=None, model="transformer", workers=2, batch=8, **options):
+    """The refusal that `plan` would show."""
+    asked = study({"workers_per_host": workers}, knobs, model=model, batch_per_worker=batch, **options)
+    asked.axes["framework.strategy"] = (strategy,)
+    (one,) = expand(asked, catalog(cores=8, capabilities=TORCH.capabilities))
+    return one.refusal
+
+
+@pytest.mark.parametrize("strategy", TORCH.capabilities.strategies)
+def test_every_strategy_takes_a_transformer_and_a_lone_worker(strategy):
+    assert planned(strategy, workers=TORCH.capabilities.strategies[strategy].max_workers or 2) is None
+    assert planned(strategy, model="resnet20", workers=1) is None
+
+
+@pytest.mark.parametrize(
+    ("strategy", "asked", "reason"),
+    [
+        ("pipeline", {"model": "resnet20"}, "no attention"),
+        ("tensor", {"model": "mlp"}, "no attention"),
+        ("pipeline", {"workers": 4}, "2 blocks cannot fill 4 stages"),
+        ("tensor", {"workers": 3}, "4 attention heads cannot be dealt out equally to 3 workers"),
+        ("pipeline", {"knobs": {"microbatches": 5}}, "16 cannot be cut into 5"),
+        ("pipeline", {"knobs": {"microbatches": 1}}, "at least one micro-batch a stage"),
+        ("pipeline", {"knobs": {"accumulate": 2}}, "batch of their own"),
+        ("pipeline", {"knobs": {"precision": "bf16"}}, "fp32"),
+        ("fsdp", {"knobs": {"compile": True}}, "compile"),
+        ("fsdp", {"knobs": {"hook": "fp16"}}, "belongs to strategy ddp"),
+        ("ddp", {"knobs": {"schedule": "gpipe"}}, "belongs to strategy pipeline"),
+        ("ddp", {"knobs": {"powersgd_rank": 2}}, "without hook"),
+        ("ddp", {"knobs": {"accumulate": 3}}, "8 cannot be cut into 3"),
+        ("ddp", {"knobs": {"accumulate": 2}, "model": "resnet20"}, "normalise each micro-batch"),
+        ("post_local_sgd", {"knobs": {"local_sgd_start": 11}}, "begins with step 11"),
+    ],
+)
+def test_what_a_strategy_rules_out_is_refused_with_the_reason(strategy, asked, reason):
+    assert reason in planned(strategy, **asked)
+
+
 def test_an_unknown_layer_kind_is_refused():
     assert "wavelet" in TORCH.capabilities.refusal(trial(), frozenset({"linear", "wavelet"}))

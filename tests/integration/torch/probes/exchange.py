@@ -14,8 +14,8 @@ from paceline_worker.phases import Steps
 
 job = protocol.load_job(os.environ)
 facts = {}
-for number, (name, changes) in enumerate(job.data["variants"].items()):
-    changes = dict(changes)
+for number, (name, variant) in enumerate(job.data["variants"].items()):
+    changes = dict(variant)
     job.strategy = changes.pop("strategy", job.data["framework"]["strategy"])
     job.knobs = dict(job.data["framework"]["knobs"], **changes)
     if number:
