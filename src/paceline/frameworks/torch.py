@@ -102,7 +102,8 @@ STRATEGIES = {
     ),
     "pipeline": Strategy(
         doc="torch.distributed.pipelining, transformers only: each worker is a stage of some blocks, and the samples "
-        "of all workers flow through as micro-batches. Every rank reports the loss over all of them."
+        "of all workers flow through as micro-batches. Every rank reports the loss over all of them; its communication "
+        "contains the wait for other stages, the bubble."
     ),
     "tensor": Strategy(
         doc="DTensor tensor parallelism, transformers only: attention heads and hidden units are dealt out, and every "
