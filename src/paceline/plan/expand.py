@@ -79,13 +79,13 @@ def expand(study: Study, catalog: Catalog, *, to_run: bool = True) -> list[Expan
                 f"{study.source}: cluster: {missing}",
                 hint="lower workers_per_host or threads_per_worker, or write oversubscribe = true to study just that",
             )
+        known = catalog.capabilities[framework.name]
         refusal = (
             refusal
             or missing
             or _site_refusal(trial, catalog.site)
-            or catalog.capabilities[framework.name].refusal(trial, trained.layer_kinds, trained.kind)
-            or (isinstance(trained, Graph) and catalog.capabilities[framework.name].refuses_graph(trial, trained))
-            or None
+            or known.refusal(trial, trained.layer_kinds, trained.kind)
+            or (known.refuses_graph(trial, trained) if isinstance(trained, Graph) else None)
         )
         out.setdefault(trial.id, Expanded(trial=trial, refusal=refusal))
     return list(out.values())
