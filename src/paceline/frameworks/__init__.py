@@ -13,6 +13,7 @@ FRAMEWORKS = {
     "jax": "paceline.frameworks.jax:JAX",
     "script": "paceline.frameworks.script:SCRIPT",
     "reference": "paceline.frameworks.reference:REFERENCE",
+    "tensorflow": "paceline.frameworks.tensorflow:TENSORFLOW",
 }
 """id → where its host half lives."""
 

@@ -1,0 +1,135 @@
+"""How one rank trains with TensorFlow: one `tf.function` a step, alone or in a `tf.distribute` strategy.
+
+Ties together what others own: the model (`builders.tensorflow`), its programs (`tensorflow_programs`), the samples
+(`tensorflow_input`), the peers (`tensorflow_group`) and the phases (`tensorflow_phases`).
+"""
+
+import hashlib
+import os
+
+import tensorflow as tf
+
+from paceline_worker import clock, evidence, protocol
+from paceline_worker.builders.tensorflow import named_tensors
+from paceline_worker.frameworks import tensorflow_phases
+from paceline_worker.frameworks.tensorflow_group import join
+from paceline_worker.frameworks.tensorflow_input import Resident
+from paceline_worker.frameworks.tensorflow_programs import Programs, traced
+from paceline_worker.loop import take_steps
+from paceline_worker.phases import Steps
+
+
+def train(job, events):
+    """Set up, take all steps, say what was learnt."""
+    # No clean-up on the way out of an error: the process leaves at once, and with it all that it started.
+    training = Training(job)
+    steps = Steps(tensorflow_phases.PHASES)
+    step = tensorflow_phases.stepper(training.source, training.program, training.group, steps)
+    events.write(
+        "ready",
+        framework_version=tf.__version__,
+        parameters=sum(variable.shape.num_elements() for variable in training.programs.parameters.values()),
+        setup_s=clock.wall() - clock.started,
+        facts=training.facts(),
+    )
+    if job.evidence:
+        evidence.write(events, "gradients", training.first_gradients())
+    take_steps(job, events, steps, step, training.group.synchronize)
+    facts = {"weights_sha256": weights_digest(training.weights()), "peak_rss_steps_bytes": protocol.peak_rss_bytes()}
+    events.write("facts", facts=facts)
+    if job.evidence:
+        evidence.write(events, "weights", training.weights())
+        evidence.write(events, "statistics", training.statistics())
+    elif job.knobs["derive_phases"]:
+        derived = tensorflow_phases.derive_phases(job, training)
+        events.write("facts", facts={"phases_derived": derived})
+    # Part when all are here: rank 0 holds the service that the others still talk to.
+    training.group.synchronize()
+
+
+class Training(object):
+    """All that a rank holds: peers, input, what it trains, and the traced step."""
+
+    def __init__(self, job):
+        self.job = job
+        configure(job)
+        self.group = join(job)
+        self.source = Resident(job, self.group.batch)
+        self.programs = Programs(job, self.group)
+        self.program, self.tracing = traced(self.programs.step(), *self.source(0))
+
+    def facts(self):
+        """What is in force."""
+        facts = common_facts(self.job)
+        facts.update(
+            wrapped=self.group.name,
+            # The only phase that computes contains the wait for peers: a core that is idle then was not taken away.
+            waits=self.job.world_size > 1,
+            framework_flops=_flops(self.program),
+        )
+        facts.update(self.tracing)
+        return facts
+
+    def first_gradients(self):
+        """Pairs ("layer.tensor", array): the gradients of step 0 after the exchange, before anything is changed."""
+        program, _ = traced(self.programs.gradients(exchange=True), *self.source(0))
+        _, gradients = program(*self.source(0))
+        first = [self.group.local(gradient)[0] for gradient in gradients]
+        return named_tensors(self.job.graph, dict(zip(self.programs.parameters, first)))
+
+    def weights(self):
+        return self._named(self.programs.parameters)
+
+    def statistics(self):
+        """Of the first worker of this process."""
+        return self._named(self.programs.statistics)
+
+    def _named(self, variables):
+        local = {name: self.group.local(variable)[0].read_value() for name, variable in variables.items()}
+        return named_tensors(self.job.graph, local)
+
+
+def configure(job):
+    """Threads, devices and the seed: before TensorFlow makes its first tensor."""
+    # Operators of several devices share the threads inside operators; a lone thread is the caller's own.
+    tf.config.threading.set_intra_op_parallelism_threads(1 if job.threads == 1 else job.threads * job.devices)
+    tf.config.threading.set_inter_op_parallelism_threads(max(job.knobs["interop_threads"], job.devices))
+    if job.devices > 1:
+        (cpu,) = tf.config.list_physical_devices("CPU")
+        tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * job.devices)
+    # Every rank drops other units; the initial weights come from the file.
+    tf.random.set_seed(job.seed * job.world_size + job.rank)
+
+
+def common_facts(job):
+    """What is in force whatever the strategy."""
+    onednn = os.environ.get("TF_ENABLE_ONEDNN_OPTS", "1") != "0"
+    return {
+        "threads": tf.config.threading.get_intra_op_parallelism_threads(),
+        "interop_threads": tf.config.threading.get_inter_op_parallelism_threads(),
+        "layout": "nhwc" if job.graph["input"]["kind"] == "image" else None,
+        "blas": "eigen+onednn" if onednn else "eigen",
+        "onednn": onednn,
+        "precision": job.knobs["precision"],
+        "compiled": "no (eager)" if job.knobs["eager"] else "tf.function" + " with XLA" * job.knobs["jit_compile"],
+        "dropout": "TensorFlow's stateful generator, seeded by rank",
+    }
+
+
+def weights_digest(named):
+    """SHA-256 of the trainable tensors in the graph's order and layout: equal on all ranks of an exact strategy."""
+    digest = hashlib.sha256()
+    for _, array in named:
+        digest.update(array)
+    return digest.hexdigest()
+
+
+def _flops(program):
+    """What TensorFlow's profiler counts for the step as traced, or None where there is no graph to count."""
+    graph = getattr(program, "graph", None)
+    if graph is None:
+        return None
+    options = tf.compat.v1.profiler.ProfileOptionBuilder.float_operation()
+    options["output"] = "none"
+    with graph.as_default():
+        return float(tf.compat.v1.profiler.profile(graph, options=options).total_float_ops) or None

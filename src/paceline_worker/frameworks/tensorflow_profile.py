@@ -1,0 +1,114 @@
+"""Where the time of a `tf.function` goes, by the names of its operators in a profile.
+
+Graph optimizers and oneDNN replace operators but keep their names, and a name begins with the scopes it was written in.
+The time of a step is cut wherever an operator begins or ends; a piece belongs to the phases of the operators that run in
+it, in equal parts, and to communication only while nothing computes: what is hidden behind computing costs nothing.
+"""
+
+import glob
+import os
+import shutil
+from collections import Counter
+
+import tensorflow as tf
+
+from paceline_worker import clock
+from paceline_worker.frameworks.tensorflow_programs import BACKWARD, EXCHANGE, FORWARD, UPDATE
+
+HOW = (
+    "derived: operators in a profile of steps after the measured ones, by the name scopes they were written in;"
+    " communication is what is not hidden behind computing, and contains waiting for slower ranks"
+)
+PHASE_OF_SCOPE = {FORWARD: "forward", BACKWARD: "backward", EXCHANGE: "communication", UPDATE: "update"}
+STEP = "paceline_step"
+
+
+def phases_by_operators(job, step, rounds):
+    """The fact `phases_derived`: `step` is called `rounds` times under TensorFlow's profiler."""
+    # Of this rank alone: two profilers in one folder overwrite each other's files.
+    folder = os.path.join(job.folder, "profile.{}".format(job.rank))
+    plain = []
+    for _ in range(rounds):
+        begun = clock.wall()
+        step()
+        plain.append(clock.wall() - begun)
+    options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0)
+    tf.profiler.experimental.start(folder, options=options)
+    for number in range(rounds):
+        with tf.profiler.experimental.Trace(STEP, step_num=number):
+            step()
+    tf.profiler.experimental.stop()
+    steps, operators = _read(folder)
+    shutil.rmtree(folder)
+    seconds = _divided(operators)
+    whole = sum(end - begin for begin, end in steps)
+    covered = sum(seconds.values()) / whole
+    # The profiler slows a step down; shares of it are what is known, and the plain step is what they are shares of.
+    per_step = sum(plain) / rounds * covered
+    total = sum(seconds.values())
+    wanted = ["forward", "backward", "update"] + ["communication"] * (job.workers > 1)
+    return {
+        "by": "operators",
+        "how": HOW,
+        "seconds": {phase: seconds[phase] / total * per_step for phase in wanted},
+        "steps": rounds,
+        "covered": covered,
+        "step_s": sum(plain) / rounds,
+        "profiled_step_s": whole / rounds,
+    }
+
+
+def _read(folder):
+    """([(begin, end)] of the steps, [(begin, end, phase)] of the operators), in seconds."""
+    from tensorflow.tsl.profiler.protobuf import xplane_pb2  # there is no public door
+
+    (path,) = glob.glob(os.path.join(folder, "plugins", "profile", "*", "*.xplane.pb"))
+    space = xplane_pb2.XSpace()
+    with open(path, "rb") as file:
+        space.ParseFromString(file.read())
+    steps, operators = [], []
+    for plane in space.planes:
+        names = {key: metadata.name for key, metadata in plane.event_metadata.items()}
+        for line in plane.lines:
+            for event in line.events:
+                name = names[event.metadata_id]
+                begin = line.timestamp_ns * 1e-9 + event.offset_ps * 1e-12
+                end = begin + event.duration_ps * 1e-12
+                if name.startswith(STEP):
+                    steps.append((begin, end))
+                elif (phase := phase_of(name)) is not None:
+                    operators.append((begin, end, phase))
+    return steps, operators
+
+
+def phase_of(name):
+    """The phase of an operator "scope/…/name:Kind"; None for events that are no operators of a step.
+
+    Gradients have a name of their own before the scope of what they belong to.
+    """
+    path, _, kind = name.rpartition(":")
+    if not path or " " in kind or "::" in name:
+        return None
+    if kind.startswith("Collective"):
+        return "communication"
+    scopes = path.split("/")
+    if "gradient_tape" in scopes:
+        return "backward"
+    return next((PHASE_OF_SCOPE[scope] for scope in scopes if scope in PHASE_OF_SCOPE), None)
+
+
+def _divided(operators):
+    """Phase → seconds, with every moment counted once."""
+    borders = sorted(
+        [(begin, 1, phase) for begin, _, phase in operators] + [(end, -1, phase) for _, end, phase in operators],
+        key=lambda border: border[0],
+    )
+    seconds, running, before = Counter(), Counter(), None
+    for at, change, phase in borders:
+        computing = {name: count for name, count in running.items() if count > 0 and name != "communication"}
+        busy = computing or {name: count for name, count in running.items() if count > 0}
+        for name, count in busy.items():
+            seconds[name] += (at - before) * count / sum(busy.values())
+        running[phase] += change
+        before = at
+    return seconds
