@@ -14,6 +14,8 @@ from paceline_worker.builders.tensorflow import named_tensors
 from paceline_worker.frameworks import tensorflow_phases
 from paceline_worker.frameworks.tensorflow_group import join
 from paceline_worker.frameworks.tensorflow_input import Resident
+from paceline_worker.frameworks.tensorflow_parameter_server import Worker
+from paceline_worker.frameworks.tensorflow_profile import phases_by_operators
 from paceline_worker.frameworks.tensorflow_programs import Programs, traced
 from paceline_worker.loop import take_steps
 from paceline_worker.phases import Steps
@@ -22,29 +24,32 @@ from paceline_worker.phases import Steps
 def train(job, events):
     """Set up, take all steps, say what was learnt."""
     # No clean-up on the way out of an error: the process leaves at once, and with it all that it started.
-    training = Training(job)
+    configure(job)
+    training = (Serving if job.strategy == "parameter_server" else Training)(job)
     steps = Steps(tensorflow_phases.PHASES)
-    step = tensorflow_phases.stepper(training.source, training.program, training.group, steps)
+    step = tensorflow_phases.stepper(training.source, training.program, training.losses, steps)
     events.write(
         "ready",
         framework_version=tf.__version__,
-        parameters=sum(variable.shape.num_elements() for variable in training.programs.parameters.values()),
+        parameters=training.num_parameters,
         setup_s=clock.wall() - clock.started,
-        facts=training.facts(),
+        facts=dict(common_facts(job), **training.facts()),
     )
-    if job.evidence:
-        evidence.write(events, "gradients", training.first_gradients())
-    take_steps(job, events, steps, step, training.group.synchronize)
+    first = training.first_gradients() if job.evidence else None
+    if first is not None:
+        evidence.write(events, "gradients", first)
+    take_steps(job, events, steps, step, training.synchronize)
+    training.synchronize()
     facts = {"weights_sha256": weights_digest(training.weights()), "peak_rss_steps_bytes": protocol.peak_rss_bytes()}
-    events.write("facts", facts=facts)
+    events.write("facts", facts=dict(facts, **training.late_facts()))
     if job.evidence:
         evidence.write(events, "weights", training.weights())
         evidence.write(events, "statistics", training.statistics())
-    elif job.knobs["derive_phases"]:
-        derived = tensorflow_phases.derive_phases(job, training)
-        events.write("facts", facts={"phases_derived": derived})
-    # Part when all are here: rank 0 holds the service that the others still talk to.
-    training.group.synchronize()
+    # Nobody trains on before all have read their weights, or parts while others still talk to the service of rank 0.
+    training.synchronize()
+    if job.knobs["derive_phases"] and not job.evidence:
+        events.write("facts", facts={"phases_derived": training.derive_phases()})
+        training.synchronize()
 
 
 class Training(object):
@@ -52,29 +57,35 @@ class Training(object):
 
     def __init__(self, job):
         self.job = job
-        configure(job)
         self.group = join(job)
+        self.synchronize = self.group.synchronize
+        self.losses = self.group.local
         self.source = Resident(job, self.group.batch)
         self.programs = Programs(job, self.group)
-        self.program, self.tracing = traced(self.programs.step(), *self.source(0))
+        self.program, self._tracing = traced(self.programs.step(), *self.source(0))
+        self.num_parameters = sum(variable.shape.num_elements() for variable in self.programs.parameters.values())
 
     def facts(self):
         """What is in force."""
-        facts = common_facts(self.job)
-        facts.update(
+        return dict(
+            self._tracing,
             wrapped=self.group.name,
             # The only phase that computes contains the wait for peers: a core that is idle then was not taken away.
             waits=self.job.world_size > 1,
             framework_flops=_flops(self.program),
         )
-        facts.update(self.tracing)
-        return facts
+
+    def late_facts(self):
+        return {}
+
+    def derive_phases(self):
+        return tensorflow_phases.derive_phases(self.job, self)
 
     def first_gradients(self):
         """Pairs ("layer.tensor", array): the gradients of step 0 after the exchange, before anything is changed."""
         program, _ = traced(self.programs.gradients(exchange=True), *self.source(0))
         _, gradients = program(*self.source(0))
-        first = [self.group.local(gradient)[0] for gradient in gradients]
+        first = [self.losses(gradient)[0] for gradient in gradients]
         return named_tensors(self.job.graph, dict(zip(self.programs.parameters, first)))
 
     def weights(self):
@@ -89,6 +100,36 @@ class Training(object):
         return named_tensors(self.job.graph, local)
 
 
+class Serving(object):
+    """As `Training`, with parameter servers."""
+
+    def __init__(self, job):
+        self.job = job
+        self._worker = Worker(job)
+        self.synchronize = self._worker.synchronize
+        self.weights, self.statistics = self._worker.weights, self._worker.statistics
+        self.source = lambda step: (self._worker.batch(step),)
+        self.program = self._worker.step
+        self.losses = lambda loss: (loss,)
+        self.num_parameters = self._worker.num_parameters
+
+    def facts(self):
+        return {"compiled": "graph of a session", "wrapped": "parameter servers", "waits": True, "framework_flops": None}
+
+    def late_facts(self):
+        seen = self._worker.staleness[self.job.warmup_steps :]
+        return {"staleness": {"mean": sum(seen) / len(seen), "max": max(seen)}}
+
+    def derive_phases(self):
+        rounds = min(tensorflow_phases.ROUNDS, self.job.steps)
+        # What the servers do, the update too, and the way there and back.
+        return phases_by_operators(self.job, lambda: self.program(*self.source(0)), rounds, elsewhere="communication")
+
+    def first_gradients(self):
+        """Of an asynchronous strategy there is no gradient that all workers share."""
+        return None
+
+
 def configure(job):
     """Threads, devices and the seed: before TensorFlow makes its first tensor."""
     # Operators of several devices share the threads inside operators; a lone thread is the caller's own.
@@ -97,6 +138,8 @@ def configure(job):
     if job.devices > 1:
         (cpu,) = tf.config.list_physical_devices("CPU")
         tf.config.set_logical_device_configuration(cpu, [tf.config.LogicalDeviceConfiguration()] * job.devices)
+    # Of deprecations inside TensorFlow itself.
+    tf.get_logger().setLevel("ERROR")
     # Every rank drops other units; the initial weights come from the file.
     tf.random.set_seed(job.seed * job.world_size + job.rank)
 

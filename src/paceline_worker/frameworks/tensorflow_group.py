@@ -42,8 +42,8 @@ class Alone(object):
 class Group(object):
     """A worker, or some, among peers, by a strategy of `tf.distribute`."""
 
-    def __init__(self, strategy, options=None):
-        self.name = type(strategy).__name__
+    def __init__(self, name, strategy, options):
+        self.name = name
         self._strategy = strategy
         self._options = options
         # Every meeting sums ones over all workers; compiled once, and met for the first time by the first block.
@@ -82,7 +82,7 @@ class Group(object):
 def mirrored(job):
     """MirroredStrategy over logical CPUs of this process."""
     names = ["CPU:{}".format(device) for device in range(job.devices)]
-    return Group(tf.distribute.MirroredStrategy(names), _options(job))
+    return Group("MirroredStrategy", tf.distribute.MirroredStrategy(names), _options(job))
 
 
 def multi_worker(job):
@@ -93,7 +93,7 @@ def multi_worker(job):
     claim_own_port()
     options = _options(job)
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
-    return Group(strategy, options)
+    return Group("MultiWorkerMirroredStrategy", strategy, options)
 
 
 def _options(job):

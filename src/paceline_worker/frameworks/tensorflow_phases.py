@@ -33,19 +33,23 @@ class Loss(object):
         return sum(float(value) for value in self._values) / len(self._values)
 
 
-def stepper(batch, program, group, steps):
+def stepper(batch, program, losses, steps):
     """A function that takes step `number` and laps its phases.
+
+    Args:
+        batch: number of the step → what the program takes.
+        losses: what the program returns → the loss of each worker of this process.
 
     On a CPU a call of a function returns when all that it does is done; there is nothing to wait for.
     """
-    lap, end, local = steps.lap, steps.end, group.local
+    lap, end = steps.lap, steps.end
 
     def step(number):
-        inputs, targets = batch(number)
+        given = batch(number)
         lap()
-        loss = program(inputs, targets)
+        loss = program(*given)
         lap()
-        end(Loss(local(loss)))
+        end(Loss(losses(loss)))
 
     return step
 

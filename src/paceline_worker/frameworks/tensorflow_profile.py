@@ -23,8 +23,13 @@ PHASE_OF_SCOPE = {FORWARD: "forward", BACKWARD: "backward", EXCHANGE: "communica
 STEP = "paceline_step"
 
 
-def phases_by_operators(job, step, rounds):
-    """The fact `phases_derived`: `step` is called `rounds` times under TensorFlow's profiler."""
+def phases_by_operators(job, step, rounds, elsewhere=None):
+    """The fact `phases_derived`: `step` is called `rounds` times under TensorFlow's profiler.
+
+    Args:
+        elsewhere: the phase that gets all time in which no operator of the others runs here, where that is known to
+            be spent in other processes.
+    """
     # Of this rank alone: two profilers in one folder overwrite each other's files.
     folder = os.path.join(job.folder, "profile.{}".format(job.rank))
     plain = []
@@ -42,18 +47,19 @@ def phases_by_operators(job, step, rounds):
     shutil.rmtree(folder)
     seconds = _divided(operators)
     whole = sum(end - begin for begin, end in steps)
-    covered = sum(seconds.values()) / whole
-    # The profiler slows a step down; shares of it are what is known, and the plain step is what they are shares of.
-    per_step = sum(plain) / rounds * covered
-    total = sum(seconds.values())
-    wanted = ["forward", "backward", "update"] + ["communication"] * (job.workers > 1)
+    wanted = ["forward", "backward"] + (["update"] if elsewhere is None else [])
+    if elsewhere is not None:
+        seconds[elsewhere] = whole - sum(seconds[phase] for phase in wanted)
+    wanted += ["communication"] * (elsewhere is not None or job.workers > 1)
+    # The profiler slows a step down: shares of it are what is known, and the plain step is what they are shares of.
+    step_s = sum(plain) / rounds
     return {
         "by": "operators",
         "how": HOW,
-        "seconds": {phase: seconds[phase] / total * per_step for phase in wanted},
+        "seconds": {phase: seconds[phase] / whole * step_s for phase in wanted},
         "steps": rounds,
-        "covered": covered,
-        "step_s": sum(plain) / rounds,
+        "covered": sum(seconds[phase] for phase in wanted) / whole,
+        "step_s": step_s,
         "profiled_step_s": whole / rounds,
     }
 
@@ -89,7 +95,7 @@ def phase_of(name):
     path, _, kind = name.rpartition(":")
     if not path or " " in kind or "::" in name:
         return None
-    if kind.startswith("Collective"):
+    if kind.startswith(("Collective", "_Send", "_Recv")):
         return "communication"
     scopes = path.split("/")
     if "gradient_tape" in scopes:
