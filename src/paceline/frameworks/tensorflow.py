@@ -26,16 +26,13 @@ SERVER_ARGV = ("-m", "paceline_worker.frameworks.tensorflow_server")
 """How a parameter server is started; TF_CONFIG says the rest."""
 
 KNOBS = {
-    "onednn": Knob(
-        default=True,
-        doc="Use oneDNN kernels; off: Eigen's. TensorFlow's own default depends on the processor.",
-    ),
+    "onednn": Knob(default=True, doc="Use oneDNN kernels; off: Eigen's. TensorFlow's default is the processor's."),
     "precision": Knob(
         default="fp32", choices=("fp32", "bf16"), doc="bf16: compute in bfloat16; weights, norms and loss stay fp32."
     ),
     "jit_compile": Knob(
         default=False,
-        doc="Compile the step with XLA; with peers, the parts before and after the exchange. The first step pays for it.",
+        doc="Compile the step with XLA; with peers, what is before and after the exchange. The first step pays for it.",
     ),
     "eager": Knob(default=False, doc="No tf.function: every operator is started from Python, as many users do."),
     "interop_threads": Knob(

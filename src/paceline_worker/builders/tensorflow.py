@@ -1,9 +1,9 @@
 """The neutral graph as functions of raw TensorFlow: variables or tensors in, logits and new statistics out.
 
 Tensors are plain dicts, "layer.tensor" → variable (or tensor). Images run channels-last, the only layout that
-TensorFlow's CPU kernels have; filters and matrices are stored as they read them, and `as_stored` / `as_in_graph` go from
-one to the other. `tf.function` sees straight-line code: the loop over layers is gone once it is traced. Works in a TF 1
-graph as well. Knows no trainer.
+TensorFlow's CPU kernels have; filters and matrices are stored as these read them, and `as_stored` / `as_in_graph` go
+from one to the other. `tf.function` sees straight-line code: the loop over layers is gone once it is traced. Works in a
+graph of TensorFlow 1 as well. Knows no trainer.
 """
 
 import numpy as np
@@ -43,11 +43,9 @@ def _around(a):
 def _conv2d(call, x):
     a = call.layer["attributes"]
     x, weight = _cast(call, x, call.tensors["weight"])
-    if a["groups"] == 1:
-        y = tf.nn.conv2d(x, weight, a["stride"], _padding(a))
-    else:
-        y = _grouped(x, weight, a)
-    return _shifted(call, y)
+    if a["groups"] > 1:
+        return _shifted(call, _grouped(x, weight, a))
+    return _shifted(call, tf.nn.conv2d(x, weight, a["stride"], _padding(a)))
 
 
 def _grouped(x, weight, a):
@@ -182,7 +180,8 @@ def _lstm(call, x):
         h, c = advance(read.read(step), h, c)
         return step + 1, h, c, written.write(step, h)
 
-    *_, written = tf.while_loop(lambda step, *_: step < steps, body, (0, zeros, zeros, written), maximum_iterations=steps)
+    start = (0, zeros, zeros, written)
+    *_, written = tf.while_loop(lambda step, *_: step < steps, body, start, maximum_iterations=steps)
     return tf.transpose(written.stack(), [1, 0, 2])
 
 
@@ -305,7 +304,7 @@ def build_objective(graph, precision="fp32", unroll=True):
 def build_update(graph):
     """SGD as the graph says, in place: (variable, velocity, gradient) → the operation.
 
-    TensorFlow's own operators, fused: v = momentum*v + g; w = w - learning_rate*v. Keras' keeps learning_rate*v instead.
+    TensorFlow's own operators, fused: v = momentum*v + g; w = w - learning_rate*v. Keras keeps learning_rate*v instead.
     """
     rule = graph["optimizer"]
     if rule["kind"] != "sgd":

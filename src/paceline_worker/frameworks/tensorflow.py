@@ -114,7 +114,12 @@ class Serving(object):
         self.num_parameters = self._worker.num_parameters
 
     def facts(self):
-        return {"compiled": "graph of a session", "wrapped": "parameter servers", "waits": True, "framework_flops": None}
+        return {
+            "compiled": "graph of a session",
+            "wrapped": "parameter servers",
+            "waits": True,
+            "framework_flops": None,
+        }
 
     def late_facts(self):
         seen = self._worker.staleness[self.job.warmup_steps :]
@@ -126,8 +131,7 @@ class Serving(object):
         return phases_by_operators(self.job, lambda: self.program(*self.source(0)), rounds, elsewhere="communication")
 
     def first_gradients(self):
-        """Of an asynchronous strategy there is no gradient that all workers share."""
-        return None
+        """None: of an asynchronous strategy there is no gradient that all workers share."""
 
 
 def configure(job):

@@ -1,8 +1,8 @@
 """How one rank trains with parameter servers: read the weights, compute, update, and wait for nobody.
 
 Between-graph replication: every worker has a session of its own on a graph whose variables are on the servers, and
-names are what they share. `ParameterServerStrategy` of TensorFlow 2 will not do here: its one coordinator drives workers
-that have no loop, and so no steps, of their own. Batch norms' statistics and the samples are each worker's own.
+names are what they share. `ParameterServerStrategy` of TensorFlow 2 will not do here: its one coordinator drives
+workers that have no loop, and so no steps, of their own. Batch norms' statistics and the samples are each worker's own.
 """
 
 import json
@@ -157,8 +157,9 @@ class Worker(object):
         places = np.arange(samples.count + job.batch - 1) % samples.count
         first = tf.compat.v1.placeholder(tf.int32, [])
         self._own_fed, data, batches = {}, [], []
-        for array in (as_numbers(np.asarray(samples.inputs), samples), np.asarray(samples.targets).astype(np.int32)):
-            array = np.ascontiguousarray(array[places])
+        targets = np.asarray(samples.targets).astype(np.int32)
+        for stored in (as_numbers(np.asarray(samples.inputs), samples), targets):
+            array = np.ascontiguousarray(stored[places])
             initial = tf.compat.v1.placeholder(array.dtype, array.shape)
             self._own_fed[initial] = array
             data.append(tf.compat.v1.Variable(initial, trainable=False))

@@ -7,8 +7,8 @@ The step is one program, so a measured step has two phases that are timed:
 
 What is inside is derived after all measured steps. Of a `tf.function`, from the operators in a profile of a few more
 steps, each put down to the name scope it was written in (`tensorflow_profile`). XLA and eager operators have no such
-names: there, programs of parts of the step are run in turn, and the differences of their times are given, which may come
-out below zero where the compiler fuses over the border.
+names: there, programs of parts of the step are run in turn, and the differences of their times are given, which may
+come out below zero where the compiler fuses over the border. Communication contains waiting for slower ranks.
 """
 
 from paceline_worker import clock
@@ -17,10 +17,6 @@ from paceline_worker.frameworks.tensorflow_programs import traced
 
 PHASES = ("data", "step")
 ROUNDS = 10
-HOW = (
-    "derived: differences of the median times of separate programs, run in turn after the measured steps;"
-    " communication contains waiting for slower ranks"
-)
 
 
 class Loss(object):
@@ -81,7 +77,13 @@ def _by_differences(training, given, rounds):
             took = clock.wall() - begun
             if number >= 0:
                 times[name].append(took)
-    return {"by": "differences", "how": HOW, "seconds": _differences(times), "programs_s": times, "steps": rounds}
+    return {
+        "by": "differences",
+        "seconds": _differences(times),
+        "steps": rounds,
+        "step_s": _median(times["step"]),
+        "programs_s": times,
+    }
 
 
 def _differences(times):

@@ -1,8 +1,9 @@
 """Where the time of a `tf.function` goes, by the names of its operators in a profile.
 
 Graph optimizers and oneDNN replace operators but keep their names, and a name begins with the scopes it was written in.
-The time of a step is cut wherever an operator begins or ends; a piece belongs to the phases of the operators that run in
-it, in equal parts, and to communication only while nothing computes: what is hidden behind computing costs nothing.
+The time of a step is cut wherever an operator begins or ends. A piece belongs to the phases of the operators that run
+in it, in equal parts, and to communication only while nothing computes: what is hidden behind computing costs nothing.
+While no operator runs, it is overhead: calling the function, and finding out which operator is next.
 """
 
 import glob
@@ -15,10 +16,6 @@ import tensorflow as tf
 from paceline_worker import clock
 from paceline_worker.frameworks.tensorflow_programs import BACKWARD, EXCHANGE, FORWARD, UPDATE
 
-HOW = (
-    "derived: operators in a profile of steps after the measured ones, by the name scopes they were written in;"
-    " communication is what is not hidden behind computing, and contains waiting for slower ranks"
-)
 PHASE_OF_SCOPE = {FORWARD: "forward", BACKWARD: "backward", EXCHANGE: "communication", UPDATE: "update"}
 STEP = "paceline_step"
 
@@ -47,18 +44,19 @@ def phases_by_operators(job, step, rounds, elsewhere=None):
     shutil.rmtree(folder)
     seconds = _divided(operators)
     whole = sum(end - begin for begin, end in steps)
-    wanted = ["forward", "backward"] + (["update"] if elsewhere is None else [])
-    if elsewhere is not None:
-        seconds[elsewhere] = whole - sum(seconds[phase] for phase in wanted)
-    wanted += ["communication"] * (elsewhere is not None or job.workers > 1)
+    if elsewhere is None:
+        wanted = ["forward", "backward", "update"] + ["communication"] * (job.workers > 1)
+        seconds["overhead"] = whole - sum(seconds[phase] for phase in wanted)
+        wanted.append("overhead")
+    else:
+        wanted = ["forward", "backward", elsewhere]
+        seconds[elsewhere] = whole - seconds["forward"] - seconds["backward"]
     # The profiler slows a step down: shares of it are what is known, and the plain step is what they are shares of.
     step_s = sum(plain) / rounds
     return {
         "by": "operators",
-        "how": HOW,
         "seconds": {phase: seconds[phase] / whole * step_s for phase in wanted},
         "steps": rounds,
-        "covered": sum(seconds[phase] for phase in wanted) / whole,
         "step_s": step_s,
         "profiled_step_s": whole / rounds,
     }
