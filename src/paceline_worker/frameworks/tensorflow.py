@@ -15,7 +15,6 @@ from paceline_worker.frameworks import tensorflow_phases
 from paceline_worker.frameworks.tensorflow_group import join
 from paceline_worker.frameworks.tensorflow_input import Resident
 from paceline_worker.frameworks.tensorflow_parameter_server import Worker
-from paceline_worker.frameworks.tensorflow_profile import phases_by_operators
 from paceline_worker.frameworks.tensorflow_programs import Programs, traced
 from paceline_worker.loop import take_steps
 from paceline_worker.phases import Steps
@@ -126,9 +125,7 @@ class Serving(object):
         return {"staleness": {"mean": sum(seen) / len(seen), "max": max(seen)}}
 
     def derive_phases(self):
-        rounds = min(tensorflow_phases.ROUNDS, self.job.steps)
-        # What the servers do, the update too, and the way there and back.
-        return phases_by_operators(self.job, lambda: self.program(*self.source(0)), rounds, elsewhere="communication")
+        return self._worker.derive_phases(min(tensorflow_phases.ROUNDS, self.job.steps))
 
     def first_gradients(self):
         """None: of an asynchronous strategy there is no gradient that all workers share."""

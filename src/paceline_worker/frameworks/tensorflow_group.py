@@ -7,6 +7,7 @@ own, and nothing is exchanged but what a worker asks for itself.
 
 import json
 import os
+import signal
 import socket
 
 import tensorflow as tf
@@ -93,6 +94,8 @@ def multi_worker(job):
     claim_own_port()
     options = _options(job)
     strategy = tf.distribute.MultiWorkerMirroredStrategy(communication_options=options)
+    # TensorFlow has taken SIGTERM for itself, as notice of a preemption: a rank ends when the host asks it to.
+    signal.signal(signal.SIGTERM, signal.getsignal(signal.SIGTERM))
     return Group("MultiWorkerMirroredStrategy", strategy, options)
 
 

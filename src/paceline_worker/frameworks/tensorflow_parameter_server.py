@@ -12,11 +12,13 @@ import time
 import numpy as np
 import tensorflow as tf
 
+from paceline_worker import clock
 from paceline_worker.batches import first_sample
 from paceline_worker.builders.tensorflow import build_objective, build_update, load_tensors, named_tensors
 from paceline_worker.frameworks.samples import Samples
 from paceline_worker.frameworks.tensorflow_group import claim_own_port
 from paceline_worker.frameworks.tensorflow_input import as_numbers
+from paceline_worker.frameworks.tensorflow_profile import derived, phase_of
 from paceline_worker.frameworks.tensorflow_programs import BACKWARD, EXCHANGE, FORWARD, UPDATE
 
 POLL_S = 0.001
@@ -75,7 +77,7 @@ class Worker(object):
                 self._statistics = {
                     name: tf.compat.v1.Variable(array, name=name, trainable=False) for name, array in statistics.items()
                 }
-                first, fetched = self._build()
+                self._first, self._fetched = self._build()
             with tf.device("/job:ps/task:0"):
                 arrive = self._shared.arrived.assign_add(1).op
                 arrived = self._shared.arrived.read_value()
@@ -88,7 +90,7 @@ class Worker(object):
             time.sleep(POLL_S)
         self._arrive = self._session.make_callable(arrive)
         self._arrived = self._session.make_callable(arrived)
-        self._step = self._session.make_callable(fetched, feed_list=[first])
+        self._step = self._session.make_callable(self._fetched, feed_list=[self._first])
 
     @property
     def num_parameters(self):
@@ -111,6 +113,37 @@ class Worker(object):
         self._arrive()
         while self._arrived() < self._meetings * self._job.world_size:
             time.sleep(POLL_S)
+
+    def derive_phases(self, rounds):
+        """The fact `phases_derived`, from what the session itself says of each operator that ran here.
+
+        Communication is all the rest: the way to the servers and back, and what they do, the update too.
+        """
+        options = tf.compat.v1.RunOptions(trace_level=tf.compat.v1.RunOptions.FULL_TRACE)
+        operators, profiled, plain = [], [], []
+        for number in range(rounds):
+            first = self.batch(number)
+            begun = clock.wall()
+            self._step(first)
+            plain.append(clock.wall() - begun)
+            seen = tf.compat.v1.RunMetadata()
+            begun = clock.wall()
+            self._session.run(self._fetched, {self._first: first}, options=options, run_metadata=seen)
+            profiled.append(clock.wall() - begun)
+            operators += self._operators(seen.step_stats)
+        return derived(operators, profiled, plain, ["forward", "backward"], "communication")
+
+    def _operators(self, statistics):
+        """(begin, end, phase) of those that ran on this worker, in seconds."""
+        for device in statistics.dev_stats:
+            if "/job:worker/" in device.device:
+                for node in device.node_stats:
+                    # "name = Kind(inputs)"
+                    kind = node.timeline_label.partition(" = ")[2].partition("(")[0]
+                    phase = phase_of("{}:{}".format(node.node_name, kind))
+                    if phase is not None:
+                        begin = node.all_start_micros * 1e-6
+                        yield begin, begin + node.op_end_rel_micros * 1e-6, phase
 
     def weights(self):
         return self._named(self._shared.parameters)

@@ -7,8 +7,9 @@ The step is one program, so a measured step has two phases that are timed:
 
 What is inside is derived after all measured steps. Of a `tf.function`, from the operators in a profile of a few more
 steps, each put down to the name scope it was written in (`tensorflow_profile`). XLA and eager operators have no such
-names: there, programs of parts of the step are run in turn, and the differences of their times are given, which may
-come out below zero where the compiler fuses over the border. Communication contains waiting for slower ranks.
+names, and where peers talk over gRPC the profiler of TensorFlow 2.21 now and then ends the process when it is stopped:
+there, programs of parts of the step are run in turn, and the differences of their times are given, which may come out
+below zero. Communication contains waiting for slower ranks.
 """
 
 from paceline_worker import clock
@@ -54,9 +55,8 @@ def derive_phases(job, training):
     """The fact `phases_derived`. Trains on, and what it trains is of no use afterwards."""
     given = training.source(0)
     rounds = min(ROUNDS, job.steps)
-    if job.knobs["eager"] or job.knobs["jit_compile"]:
+    if job.knobs["eager"] or job.knobs["jit_compile"] or job.world_size > 1:
         return _by_differences(training, given, rounds)
-    training.group.synchronize()
     return phases_by_operators(job, lambda: training.program(*given), rounds)
 
 

@@ -20,20 +20,10 @@ PHASE_OF_SCOPE = {FORWARD: "forward", BACKWARD: "backward", EXCHANGE: "communica
 STEP = "paceline_step"
 
 
-def phases_by_operators(job, step, rounds, elsewhere=None):
-    """The fact `phases_derived`: `step` is called `rounds` times under TensorFlow's profiler.
-
-    Args:
-        elsewhere: the phase that gets all time in which no operator of the others runs here, where that is known to
-            be spent in other processes.
-    """
-    # Of this rank alone: two profilers in one folder overwrite each other's files.
+def phases_by_operators(job, step, rounds):
+    """The fact `phases_derived`: `step` is called `rounds` times under TensorFlow's profiler."""
+    plain = [_timed(step) for _ in range(rounds)]
     folder = os.path.join(job.folder, "profile.{}".format(job.rank))
-    plain = []
-    for _ in range(rounds):
-        begun = clock.wall()
-        step()
-        plain.append(clock.wall() - begun)
     options = tf.profiler.experimental.ProfilerOptions(host_tracer_level=2, python_tracer_level=0)
     tf.profiler.experimental.start(folder, options=options)
     for number in range(rounds):
@@ -42,24 +32,38 @@ def phases_by_operators(job, step, rounds, elsewhere=None):
     tf.profiler.experimental.stop()
     steps, operators = _read(folder)
     shutil.rmtree(folder)
+    phases = ["forward", "backward", "update"] + ["communication"] * (job.workers > 1)
+    return derived(operators, [end - begin for begin, end in steps], plain, phases, "overhead")
+
+
+def derived(operators, profiled, plain, phases, rest):
+    """The fact `phases_derived`.
+
+    Args:
+        operators: (begin, end, phase) of all that ran in the profiled steps.
+        profiled: seconds of each profiled step.
+        plain: seconds of each of as many steps beside them.
+        phases: those that are told from operators.
+        rest: the phase that has all other time.
+    """
     seconds = _divided(operators)
-    whole = sum(end - begin for begin, end in steps)
-    if elsewhere is None:
-        wanted = ["forward", "backward", "update"] + ["communication"] * (job.workers > 1)
-        seconds["overhead"] = whole - sum(seconds[phase] for phase in wanted)
-        wanted.append("overhead")
-    else:
-        wanted = ["forward", "backward", elsewhere]
-        seconds[elsewhere] = whole - seconds["forward"] - seconds["backward"]
+    whole = sum(profiled)
+    seconds[rest] = whole - sum(seconds[phase] for phase in phases)
     # The profiler slows a step down: shares of it are what is known, and the plain step is what they are shares of.
-    step_s = sum(plain) / rounds
+    step_s = sum(plain) / len(plain)
     return {
         "by": "operators",
-        "seconds": {phase: seconds[phase] / whole * step_s for phase in wanted},
-        "steps": rounds,
+        "seconds": {phase: seconds[phase] / whole * step_s for phase in [*phases, rest]},
+        "steps": len(plain),
         "step_s": step_s,
-        "profiled_step_s": whole / rounds,
+        "profiled_step_s": whole / len(profiled),
     }
+
+
+def _timed(step):
+    begun = clock.wall()
+    step()
+    return clock.wall() - begun
 
 
 def _read(folder):
