@@ -53,7 +53,11 @@ def _grouped(x, weight, a):
     height, width, deep, _ = weight.shape
     if deep == 1 and a["stride"][0] == a["stride"][1]:
         weight = tf.reshape(weight, [height, width, a["groups"], -1])
-        return tf.nn.depthwise_conv2d(x, weight, [1, *a["stride"], 1], _padding(a))
+        padding = _padding(a)
+        if not isinstance(padding, str):
+            # With padding of its own, what the graph optimizer makes of it and its bias ends the process (2.21).
+            x, padding = tf.pad(x, padding), "VALID"
+        return tf.nn.depthwise_conv2d(x, weight, [1, *a["stride"], 1], padding)
     pairs = zip(tf.split(x, a["groups"], axis=-1), tf.split(weight, a["groups"], axis=-1))
     return tf.concat([tf.nn.conv2d(own, filters, a["stride"], _padding(a)) for own, filters in pairs], axis=-1)
 

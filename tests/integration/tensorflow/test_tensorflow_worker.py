@@ -10,7 +10,6 @@ import time
 import numpy as np
 import pytest
 
-from layer_meaning import SMALL
 from paceline.workloads import load_workload
 from paceline.workloads.builder import GraphBuilder
 from paceline.workloads.graph import INPUT, Input, Sgd
@@ -49,13 +48,17 @@ def test_two_processes_keep_weights_equal_and_the_rest_their_own(two_processes):
     assert set(facts_of(first)["phases_derived"]["seconds"]) == {"forward", "backward", "update", "communication"}
 
 
-def test_two_devices_of_one_process_train_what_two_processes_train(rig, resnet, two_processes, tmp_path):
-    (events,) = rig.run(rig.job(resnet, devices=2, strategy="mirrored", batch=4), tmp_path)
+def test_two_devices_of_one_process_train_what_two_processes_train_and_giving_evidence_changes_nothing(
+    rig, resnet, two_processes, tmp_path
+):
+    (events,) = rig.run(rig.job(resnet, devices=2, strategy="mirrored", batch=4, evidence=True), tmp_path)
 
     assert facts_of(events)["wrapped"] == "MirroredStrategy"
     both = np.mean([losses_of(one) for one in two_processes], axis=0)
     np.testing.assert_allclose(losses_of(events), both, rtol=1e-5)
-    assert "communication" in facts_of(events)["phases_derived"]["seconds"]
+    given = {event["what"]: set(event["tensors"]) for event in events if event["event"] == "evidence"}
+    assert set(given) == {"gradients", "weights", "statistics"}
+    assert given["gradients"] == given["weights"]
 
 
 def test_parts_of_the_step_come_from_operators_and_fill_it(rig, tmp_path):
@@ -68,14 +71,14 @@ def test_parts_of_the_step_come_from_operators_and_fill_it(rig, tmp_path):
     assert sum(derived["seconds"].values()) == pytest.approx(derived["step_s"])
 
 
-@pytest.mark.parametrize("knobs", [{"jit_compile": True}, {"eager": True}])
-def test_compiled_by_xla_or_eager_it_trains_the_same(rig, tmp_path, knobs):
+def test_compiled_by_xla_or_eager_it_trains_the_same(rig, tmp_path):
     graph = load_workload("mlp", {"hidden": [16]})
     (plain,) = rig.run(rig.job(graph, batch=4, derive_phases=False), tmp_path / "plain")
-    (other,) = rig.run(rig.job(graph, batch=4, **knobs), tmp_path / "other")
+    for knob in ("jit_compile", "eager"):
+        (other,) = rig.run(rig.job(graph, batch=4, **{knob: True}), tmp_path / knob)
 
-    np.testing.assert_allclose(losses_of(other), losses_of(plain), rtol=1e-5)
-    assert facts_of(other)["phases_derived"]["by"] == "differences"
+        np.testing.assert_allclose(losses_of(other), losses_of(plain), rtol=1e-5)
+        assert facts_of(other)["phases_derived"]["by"] == "differences"
 
 
 def test_workers_of_a_parameter_server_share_its_weights_and_count_how_stale_they_were(rig, tmp_path):
@@ -91,17 +94,6 @@ def test_workers_of_a_parameter_server_share_its_weights_and_count_how_stale_the
     for events in (first, second):
         assert 0 <= facts_of(events)["staleness"]["mean"] <= facts_of(events)["staleness"]["max"]
         assert set(facts_of(events)["phases_derived"]["seconds"]) == {"forward", "backward", "communication"}
-
-
-def test_evidence_is_given_and_changes_nothing(rig, tmp_path):
-    graph = load_workload("resnet20", {"image_size": 8})
-    (plain,) = rig.run(rig.job(graph, batch=4, derive_phases=False), tmp_path / "plain")
-    (proof,) = rig.run(rig.job(graph, batch=4, evidence=True), tmp_path / "proof")
-
-    assert losses_of(proof) == losses_of(plain)
-    given = {event["what"]: set(event["tensors"]) for event in proof if event["event"] == "evidence"}
-    assert set(given) == {"gradients", "weights", "statistics"}
-    assert given["gradients"] == given["weights"]
 
 
 def test_a_taken_port_is_named(rig, tmp_path):
@@ -140,20 +132,14 @@ def grouped_graph():
     x = net.conv2d("each", x, filters=16, kernel=3, stride=2, padding=1, groups=8)
     x = net.max_pool2d("most", x, kernel=3, stride=2, padding=1)
     net.loss(net.linear("head", net.flatten("flat", x), features=4))
-    return net.build(Sgd(learning_rate=0.1, momentum=0.9, weight_decay=0.01))
+    return net.build(Sgd(learning_rate=0.01, momentum=0.9, weight_decay=0.01))
 
 
-@pytest.mark.parametrize(
-    "graph",
-    [grouped_graph(), load_workload("transformer", SMALL["transformer"] | {"dropout": 0.0})],
-    ids=lambda graph: graph.name,
-)
-def test_losses_are_pytorchs(rig, torch_rig, tmp_path, graph):
+def test_losses_of_grouped_convolutions_and_padded_maxima_are_pytorchs(rig, torch_rig, tmp_path):
     losses = []
     for one, options in ((rig, {"derive_phases": False}), (torch_rig, {})):
-        job = one.job(graph, batch=8, warmup_steps=1, steps=19, **options)
+        job = one.job(grouped_graph(), batch=8, warmup_steps=1, steps=5, **options)
         (events,) = one.run(job, tmp_path / type(one).__name__)
         losses.append(losses_of(events))
 
-    np.testing.assert_allclose(losses[0][0], losses[1][0], rtol=1e-5)
-    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-3)
+    np.testing.assert_allclose(losses[0], losses[1], rtol=1e-4)
