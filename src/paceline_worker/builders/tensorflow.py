@@ -55,7 +55,7 @@ def _grouped(x, weight, a):
         weight = tf.reshape(weight, [height, width, a["groups"], -1])
         padding = _padding(a)
         if not isinstance(padding, str):
-            # With padding of its own, what the graph optimizer makes of it and its bias ends the process (2.21).
+            # With padding of its own, inferring shapes in the graph optimizer ended the process (seen in 2.21).
             x, padding = tf.pad(x, padding), "VALID"
         return tf.nn.depthwise_conv2d(x, weight, [1, *a["stride"], 1], padding)
     pairs = zip(tf.split(x, a["groups"], axis=-1), tf.split(weight, a["groups"], axis=-1))

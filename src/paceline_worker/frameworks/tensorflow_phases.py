@@ -7,9 +7,9 @@ The step is one program, so a measured step has two phases that are timed:
 
 What is inside is derived after all measured steps. Of a `tf.function`, from the operators in a profile of a few more
 steps, each put down to the name scope it was written in (`tensorflow_profile`). XLA and eager operators have no such
-names, and where peers talk over gRPC the profiler of TensorFlow 2.21 now and then ends the process when it is stopped:
-there, programs of parts of the step are run in turn, and the differences of their times are given, which may come out
-below zero. Communication contains waiting for slower ranks.
+names, and with peers over gRPC TensorFlow 2.21's profiler was seen once to end a process as it was stopped (why is not
+known): there, programs of parts of the step are run in turn, and the differences of their times are given, which may
+come out below zero. Communication contains waiting for slower ranks.
 """
 
 from paceline_worker import clock
