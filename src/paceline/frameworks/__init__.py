@@ -12,6 +12,7 @@ FRAMEWORKS = {
     "torch": "paceline.frameworks.torch:TORCH",
     "jax": "paceline.frameworks.jax:JAX",
     "script": "paceline.frameworks.script:SCRIPT",
+    "mxnet": "paceline.frameworks.mxnet:MXNET",
     "reference": "paceline.frameworks.reference:REFERENCE",
     "tensorflow": "paceline.frameworks.tensorflow:TENSORFLOW",
 }

@@ -1,0 +1,124 @@
+"""How workers of MXNet share gradients: not at all, between the devices of one process, or through ps-lite.
+
+A group gives Gluon's Trainer its key-value store. Peers of ps-lite find each other by the DMLC_* variables that the
+host set; in which order they come, and so which of them its `rank` calls 0, is of no importance: all start with the
+same weights.
+"""
+
+import mxnet as mx
+
+from paceline_worker.frameworks.mxnet_staleness import COUNTER, CountingSGD
+
+SHOWN = 1 << 20
+"""First key of gradients that are exchanged to be shown; the Trainer's keys are the places of its parameters."""
+
+
+class Alone(object):
+    """One worker, and nothing to share."""
+
+    name = "none"
+    kvstore = None
+    update_on_kvstore = None
+    optimizer = mx.optimizer.SGD
+
+    def exchanged(self, gradients):
+        """Gradients summed over all workers.
+
+        Args:
+            gradients: for each parameter, the list of its gradients on the devices of this process.
+        """
+        return [one for (one,) in gradients]
+
+    def began(self):
+        """The backward pass is under way, and the store will be next."""
+
+    def synchronize(self):
+        """Return when all ranks are here."""
+
+    def facts(self):
+        """What is known only after the steps."""
+        return {}
+
+
+class Devices(Alone):
+    """Devices of this one process."""
+
+    def __init__(self, job, kind):
+        self.kvstore = kind
+        self.name = "kvstore {}".format(kind)
+        self.update_on_kvstore = job.knobs["update_on_kvstore"]
+
+    def exchanged(self, gradients):
+        return _exchanged(mx.kv.create(self.kvstore), gradients)
+
+
+class Peers(Alone):
+    """This rank among its peers; the servers average, in step with all of them."""
+
+    def __init__(self, job, kind):
+        self.kvstore = mx.kv.create(kind)
+        self.name = "kvstore {}".format(kind)
+        self.update_on_kvstore = job.knobs["update_on_kvstore"]
+        if job.knobs["gradient_compression"] != "none":
+            self.kvstore.set_gradient_compression(
+                {"type": job.knobs["gradient_compression"], "threshold": job.knobs["compression_threshold"]}
+            )
+
+    def exchanged(self, gradients):
+        """Only before the Trainer's first step: from then on the servers take whatever comes for a gradient."""
+        return _exchanged(self.kvstore, gradients)
+
+    def synchronize(self):
+        self.kvstore._barrier()  # noqa: SLF001  there is no public door
+
+
+class AsynchronousPeers(Peers):
+    """As Peers, but each one's gradients are applied when they come."""
+
+    optimizer = CountingSGD
+
+    def __init__(self, job, kind):
+        super(AsynchronousPeers, self).__init__(job, kind)
+        self._one = mx.nd.ones(1)
+        self._counts = []
+        self.kvstore.init(COUNTER, mx.nd.zeros(1))
+
+    def began(self):
+        if not self._counts:
+            # The first step's has no one before it to be compared with.
+            self._counts.append(None)
+            return
+        count = mx.nd.zeros(1)
+        self.kvstore.pushpull(COUNTER, self._one, out=count)
+        self._counts.append(count)
+
+    def facts(self):
+        counts = [int(count.asscalar()) for count in self._counts if count is not None]
+        between = [after - before - 1 for before, after in zip(counts, counts[1:])]
+        if not between:
+            return {"staleness": None}
+        return {"staleness": {"mean": sum(between) / len(between), "max": max(between)}}
+
+
+def _exchanged(store, gradients):
+    sums = []
+    for place, copies in enumerate(gradients):
+        total = copies[0].copy()
+        store.init(SHOWN + place, mx.nd.zeros(total.shape))
+        store.pushpull(SHOWN + place, copies, out=total)
+        sums.append(total)
+    return sums
+
+
+STRATEGIES = {
+    "single": lambda job: Alone(),
+    "kvstore_local": lambda job: Devices(job, "local"),
+    "kvstore_device": lambda job: Devices(job, "device"),
+    "dist_sync": lambda job: Peers(job, "dist_sync"),
+    "dist_async": lambda job: AsynchronousPeers(job, "dist_async"),
+}
+
+
+def join(job):
+    """The group of this rank; comes back when all of it are there."""
+    return Alone() if job.workers == 1 else STRATEGIES[job.strategy](job)
