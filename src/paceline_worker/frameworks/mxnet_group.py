@@ -9,8 +9,9 @@ import mxnet as mx
 
 from paceline_worker.frameworks.mxnet_staleness import COUNTER, CountingSGD
 
-SHOWN = 1 << 20
-"""First key of gradients that are exchanged to be shown; the Trainer's keys are the places of its parameters."""
+SHOWN = 50000
+"""First key of gradients that are exchanged to be shown; the Trainer's keys are the places of its parameters. MXNet
+multiplies keys by 9973 in an int to choose a server, so there is no room above 215000."""
 
 
 class Alone(object):
@@ -79,7 +80,6 @@ class AsynchronousPeers(Peers):
 
     def __init__(self, job, kind):
         super(AsynchronousPeers, self).__init__(job, kind)
-        self._one = mx.nd.ones(1)
         self._counts = []
         self.kvstore.init(COUNTER, mx.nd.zeros(1))
 
@@ -89,7 +89,7 @@ class AsynchronousPeers(Peers):
             self._counts.append(None)
             return
         count = mx.nd.zeros(1)
-        self.kvstore.pushpull(COUNTER, self._one, out=count)
+        self.kvstore.pushpull(COUNTER, mx.nd.ones(1), out=count)
         self._counts.append(count)
 
     def facts(self):
@@ -103,9 +103,10 @@ class AsynchronousPeers(Peers):
 def _exchanged(store, gradients):
     sums = []
     for place, copies in enumerate(gradients):
-        total = copies[0].copy()
-        store.init(SHOWN + place, mx.nd.zeros(total.shape))
-        store.pushpull(SHOWN + place, copies, out=total)
+        total = mx.nd.zeros(copies[0].shape)
+        store.init(SHOWN + place, total)
+        # Copies: what comes back from a server is first written over what was pushed.
+        store.pushpull(SHOWN + place, [one.copy() for one in copies], out=total)
         sums.append(total)
     return sums
 

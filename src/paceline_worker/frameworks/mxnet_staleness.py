@@ -6,7 +6,7 @@ become. Servers apply their optimizer to any key, so it is the optimizer that kn
 
 import mxnet as mx
 
-COUNTER = 1 << 19
+COUNTER = 200000
 """The counter's key; the Trainer's keys are the places of its parameters."""
 
 
@@ -19,8 +19,8 @@ class CountingSGD(mx.optimizer.SGD):
         return super(CountingSGD, self).create_state_multi_precision(index, weight)
 
     def update_multi_precision(self, index, weight, grad, state):
-        if index == COUNTER or index == [COUNTER]:
-            weight = weight[0] if isinstance(weight, (list, tuple)) else weight
-            weight += grad[0] if isinstance(grad, (list, tuple)) else grad
+        # A server calls it with lists of one.
+        if COUNTER in index:
+            weight[0][:] += grad[0]
         else:
             super(CountingSGD, self).update_multi_precision(index, weight, grad, state)
