@@ -151,13 +151,16 @@ class MXNet(Framework):
 
 def _variables(trial: Trial) -> dict[str, str]:
     knobs, threads = trial.framework.knobs, str(trial.cluster.threads_per_worker)
+    onednn = "1" if knobs["onednn"] else "0"
     return {
         "OMP_NUM_THREADS": threads,
         "OPENBLAS_NUM_THREADS": threads,
         "MXNET_CPU_WORKER_NTHREADS": "1",
         "MXNET_KVSTORE_REDUCTION_NTHREADS": threads,
         "MXNET_ENGINE_TYPE": knobs["engine"],
-        "MXNET_MKLDNN_ENABLED": "1" if knobs["onednn"] else "0",
+        "MXNET_MKLDNN_ENABLED": onednn,
+        # By itself the LSTM would not notice that oneDNN is off, and fail.
+        "MXNET_USE_MKLDNN_RNN": onednn,
         "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": str(knobs["bulk"]),
         # A page of warnings for each operator that oneDNN does not have, and there is nothing to be done about it.
         "MXNET_STORAGE_FALLBACK_LOG_VERBOSE": "0",

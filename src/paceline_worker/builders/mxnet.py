@@ -11,6 +11,16 @@ import numpy as np
 from mxnet import gluon
 from mxnet.gluon import nn, rnn
 
+from paceline_worker.builders.mxnet_blocks import (
+    Add,
+    Attention,
+    Concat,
+    GlobalAvgPool,
+    LastStep,
+    MeanOverTime,
+    PositionEmbedding,
+    SubsamplePad,
+)
 from paceline_worker.builders.weights import read_weights
 
 TENSOR_NAMES = {
@@ -22,87 +32,6 @@ TENSOR_NAMES = {
     "lstm": {"w_x": "l0_i2h_weight", "w_h": "l0_h2h_weight", "bias": "l0_i2h_bias"},
 }  # fmt: skip
 """Where Gluon's name of a tensor is not the graph's."""
-
-
-class Add(gluon.HybridBlock):
-    def hybrid_forward(self, _F, first, *others):
-        for other in others:
-            first = first + other
-        return first
-
-
-class Concat(gluon.HybridBlock):
-    def hybrid_forward(self, F, *branches):
-        return F.concat(*branches, dim=1)
-
-
-class GlobalAvgPool(nn.GlobalAvgPool2D):
-    def hybrid_forward(self, F, x):
-        return F.flatten(super(GlobalAvgPool, self).hybrid_forward(F, x))
-
-
-class SubsamplePad(gluon.HybridBlock):
-    """MXNet pads the last two axes only; channels become one of them by reshaping, which moves nothing."""
-
-    def __init__(self, layer, **named):
-        super(SubsamplePad, self).__init__(**named)
-        a = layer["attributes"]
-        self._step = (1, 1) + tuple(a["stride"])
-        self._folded = (0, 1, layer["input_shapes"][0][0], -1)
-        self._widths = (0, 0, 0, 0, a["pad_low"], a["pad_high"], 0, 0)
-        self._shape = (0,) + tuple(layer["shape"])
-
-    def hybrid_forward(self, F, x):
-        x = F.slice(x, begin=(None,) * 4, end=(None,) * 4, step=self._step)
-        x = F.pad(F.reshape(x, shape=self._folded), mode="constant", constant_value=0, pad_width=self._widths)
-        return F.reshape(x, shape=self._shape)
-
-
-class PositionEmbedding(gluon.HybridBlock):
-    def __init__(self, shape, **named):
-        super(PositionEmbedding, self).__init__(**named)
-        with self.name_scope():
-            self.weight = self.params.get("weight", shape=tuple(shape))
-
-    def hybrid_forward(self, F, x, weight):
-        return F.broadcast_add(x, F.expand_dims(weight, axis=0))
-
-
-class Attention(gluon.HybridBlock):
-    """Self-attention; the rows of qkv are q, k, v and within each head after head, as the graph stores them."""
-
-    def __init__(self, steps, features, heads, causal, **named):
-        super(Attention, self).__init__(**named)
-        self._heads = heads
-        self._scale = (features // heads) ** -0.5
-        with self.name_scope():
-            self.qkv = nn.Dense(3 * features, flatten=False, in_units=features)
-            self.out = nn.Dense(features, flatten=False, in_units=features)
-            if causal:
-                later = np.triu(np.full((1, steps, steps), -np.inf, np.float32), 1)
-                self.later = self.params.get_constant("later", mx.nd.array(later))
-
-    def hybrid_forward(self, F, x, later=None):
-        # (batch, time, features) -> 3 x (batch * heads, time, features of a head)
-        qkv = F.reshape(self.qkv(x), shape=(0, 0, 3, self._heads, -1))
-        qkv = F.reshape(F.transpose(qkv, axes=(2, 0, 3, 1, 4)), shape=(0, -3, 0, 0))
-        q, k, v = F.split(qkv, num_outputs=3, axis=0, squeeze_axis=True)
-        scores = F.batch_dot(q * self._scale, k, transpose_b=True)
-        if later is not None:
-            scores = F.broadcast_add(scores, later)
-        y = F.batch_dot(F.softmax(scores, axis=-1), v)
-        y = F.transpose(F.reshape(y, shape=(-4, -1, self._heads, 0, 0)), axes=(0, 2, 1, 3))
-        return self.out(F.reshape(y, shape=(0, 0, -3)))
-
-
-class LastStep(gluon.HybridBlock):
-    def hybrid_forward(self, F, x):
-        return F.reshape(F.slice_axis(x, axis=1, begin=-1, end=None), shape=(0, -1))
-
-
-class MeanOverTime(gluon.HybridBlock):
-    def hybrid_forward(self, F, x):
-        return F.mean(x, axis=1)
 
 
 def _conv2d(layer, **named):

@@ -8,7 +8,6 @@ import hashlib
 import os
 
 import mxnet as mx
-from mxnet import gluon
 
 from paceline_worker import clock, evidence, protocol
 from paceline_worker.builders.mxnet import build_objective, sgd_arguments
@@ -24,9 +23,8 @@ def train(job, events):
     # No clean-up on the way out of an error: the process leaves at once, and with it all that it started.
     training = Training(job)
     steps = Steps(mxnet_phases.PHASES)
-    step = mxnet_phases.stepper(
-        training.source, training.step, steps, Shown(events, training) if job.evidence else None
-    )  # fmt: skip
+    shown = Shown(events, training) if job.evidence and training.group.averages else None
+    step = mxnet_phases.stepper(training.source, training.step, steps, shown)
     events.write(
         "ready",
         framework_version=mx.__version__,
@@ -41,9 +39,8 @@ def train(job, events):
         evidence.write(events, "weights", tensors.named(tensors.parameters))
         evidence.write(events, "statistics", tensors.named(tensors.statistics))
     elif job.knobs["derive_phases"]:
-        derived = mxnet_phases.derive_phases(
-            job, training.step, training.source(0), training.group, training.store_updates
-        )  # fmt: skip
+        batches = training.source(0)
+        derived = mxnet_phases.derive_phases(job, training.step, batches, training.group, training.store_updates)
         events.write("facts", facts={"phases_derived": derived})
     # No one goes while a peer still needs it to take a step.
     training.group.synchronize()
@@ -63,7 +60,7 @@ class Training(object):
         self.objective.hybridize(static_alloc=static, static_shape=static)
         self.group = join(job)
         parameters = list(self.tensors.parameters.values())
-        self._trainer = gluon.Trainer(
+        self._trainer = self.group.trainer(
             parameters,
             self.group.optimizer(**sgd_arguments(job.graph)),
             kvstore=self.group.kvstore,

@@ -6,6 +6,7 @@ same weights.
 """
 
 import mxnet as mx
+from mxnet import gluon
 
 from paceline_worker.frameworks.mxnet_staleness import COUNTER, CountingSGD
 
@@ -21,6 +22,9 @@ class Alone(object):
     kvstore = None
     update_on_kvstore = None
     optimizer = mx.optimizer.SGD
+    trainer = gluon.Trainer
+    averages = True
+    """Whether there is such a thing as the gradient of a step, averaged over all workers."""
 
     def exchanged(self, gradients):
         """Gradients summed over all workers.
@@ -61,6 +65,7 @@ class Peers(Alone):
         self.name = "kvstore {}".format(kind)
         self.update_on_kvstore = job.knobs["update_on_kvstore"]
         if job.knobs["gradient_compression"] != "none":
+            self.trainer = PushThenPull
             self.kvstore.set_gradient_compression(
                 {"type": job.knobs["gradient_compression"], "threshold": job.knobs["compression_threshold"]}
             )
@@ -73,27 +78,43 @@ class Peers(Alone):
         self.kvstore._barrier()  # noqa: SLF001  there is no public door
 
 
+class PushThenPull(gluon.Trainer):
+    """As the Trainer was before MXNet 1.7: a store that compresses refuses to push and pull in one."""
+
+    def _allreduce_grads(self):
+        for place, parameter in enumerate(self._params):
+            gradients = parameter.list_grad()
+            self._kvstore.push(place, gradients, priority=-place)
+            wanted = parameter.list_data() if self._update_on_kvstore else gradients
+            self._kvstore.pull(place, out=wanted, priority=-place)
+
+
 class AsynchronousPeers(Peers):
     """As Peers, but each one's gradients are applied when they come."""
 
     optimizer = CountingSGD
+    averages = False
 
     def __init__(self, job, kind):
         super(AsynchronousPeers, self).__init__(job, kind)
+        self._begun = False
         self._counts = []
+        # Compressed, a 1 would not arrive as a 1.
+        self._exact = job.knobs["gradient_compression"] == "none"
         self.kvstore.init(COUNTER, mx.nd.zeros(1))
 
     def began(self):
-        if not self._counts:
-            # The first step's has no one before it to be compared with.
-            self._counts.append(None)
+        begun, self._begun = self._begun, True
+        # Before the first step the servers have no optimizer yet, and would not add.
+        if not begun or not self._exact:
             return
         count = mx.nd.zeros(1)
-        self.kvstore.pushpull(COUNTER, mx.nd.ones(1), out=count)
+        self.kvstore.push(COUNTER, mx.nd.ones(1))
+        self.kvstore.pull(COUNTER, out=count)
         self._counts.append(count)
 
     def facts(self):
-        counts = [int(count.asscalar()) for count in self._counts if count is not None]
+        counts = [int(count.asscalar()) for count in self._counts]
         between = [after - before - 1 for before, after in zip(counts, counts[1:])]
         if not between:
             return {"staleness": None}
@@ -106,7 +127,8 @@ def _exchanged(store, gradients):
         total = mx.nd.zeros(copies[0].shape)
         store.init(SHOWN + place, total)
         # Copies: what comes back from a server is first written over what was pushed.
-        store.pushpull(SHOWN + place, [one.copy() for one in copies], out=total)
+        store.push(SHOWN + place, [one.copy() for one in copies])
+        store.pull(SHOWN + place, out=total)
         sums.append(total)
     return sums
 
