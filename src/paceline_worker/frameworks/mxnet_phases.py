@@ -18,7 +18,7 @@ from paceline_worker import clock
 PHASES = ("data", "step")
 ROUNDS = 10
 HOW = (
-    "derived: median times of steps that wait for the engine after each part, taken in turn with whole ones after the"
+    "median times of steps that wait for the engine after each part, taken in turn with whole ones after the"
     " measured steps; nothing overlaps in them, so they may add up to more than a step;"
     " communication contains waiting for slower ranks"
 )
@@ -130,7 +130,15 @@ def derive_phases(job, step, batches, group, store_updates):
                 times[name].append(value)
     seconds = {name: _median(times[name]) for name in timed}
     how = HOW + STORE_UPDATES if store_updates else HOW
-    return {"by": "timers", "how": how, "seconds": seconds, "programs_s": times, "compile_s": 0.0}
+    return {
+        "by": "timers",
+        "how": how,
+        "seconds": seconds,
+        "steps": len(times["step"]),
+        "step_s": _median(times["step"]),
+        "programs_s": times,
+        "compile_s": 0.0,
+    }
 
 
 def _median(values):
