@@ -122,7 +122,7 @@ class Model(gluon.HybridBlock):
             self.layers[name] = block
             self._calls.append((name, block, layer["inputs"]))
 
-    def hybrid_forward(self, _F, x):
+    def hybrid_forward(self, _ops, x):
         values = {self._input: x}
         for name, block, sources in self._calls:
             values[name] = block(*[values[source] for source in sources])
@@ -146,12 +146,12 @@ class Objective(gluon.HybridBlock):
         self._term = gluon.loss.SoftmaxCrossEntropyLoss(axis=classes)
         self._weights = [loss["weight"] for loss in graph["losses"]]
 
-    def hybrid_forward(self, F, x, targets):
+    def hybrid_forward(self, ops, x, targets):
         logits = self.model(x)
-        targets = F.expand_dims(targets, axis=-1)
+        targets = ops.expand_dims(targets, axis=-1)
         total = None
         for weight, one in zip(self._weights, logits if isinstance(logits, (list, tuple)) else [logits]):
-            term = self._term(F.expand_dims(one, axis=-1), targets)
+            term = self._term(ops.expand_dims(one, axis=-1), targets)
             term = term if weight == 1.0 else term * weight
             total = term if total is None else total + term
         return total

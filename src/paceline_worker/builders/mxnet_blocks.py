@@ -7,20 +7,20 @@ from mxnet.gluon import nn
 
 
 class Add(gluon.HybridBlock):
-    def hybrid_forward(self, _F, first, *others):
+    def hybrid_forward(self, _ops, first, *others):
         for other in others:
             first = first + other
         return first
 
 
 class Concat(gluon.HybridBlock):
-    def hybrid_forward(self, F, *branches):
-        return F.concat(*branches, dim=1)
+    def hybrid_forward(self, ops, *branches):
+        return ops.concat(*branches, dim=1)
 
 
 class GlobalAvgPool(nn.GlobalAvgPool2D):
-    def hybrid_forward(self, F, x):
-        return F.flatten(super(GlobalAvgPool, self).hybrid_forward(F, x))
+    def hybrid_forward(self, ops, x):
+        return ops.flatten(super(GlobalAvgPool, self).hybrid_forward(ops, x))
 
 
 class SubsamplePad(gluon.HybridBlock):
@@ -34,10 +34,10 @@ class SubsamplePad(gluon.HybridBlock):
         self._widths = (0, 0, 0, 0, a["pad_low"], a["pad_high"], 0, 0)
         self._shape = (0,) + tuple(layer["shape"])
 
-    def hybrid_forward(self, F, x):
-        x = F.slice(x, begin=(None,) * 4, end=(None,) * 4, step=self._step)
-        x = F.pad(F.reshape(x, shape=self._folded), mode="constant", constant_value=0, pad_width=self._widths)
-        return F.reshape(x, shape=self._shape)
+    def hybrid_forward(self, ops, x):
+        x = ops.slice(x, begin=(None,) * 4, end=(None,) * 4, step=self._step)
+        x = ops.pad(ops.reshape(x, shape=self._folded), mode="constant", constant_value=0, pad_width=self._widths)
+        return ops.reshape(x, shape=self._shape)
 
 
 class PositionEmbedding(gluon.HybridBlock):
@@ -46,8 +46,8 @@ class PositionEmbedding(gluon.HybridBlock):
         with self.name_scope():
             self.weight = self.params.get("weight", shape=tuple(shape))
 
-    def hybrid_forward(self, F, x, weight):
-        return F.broadcast_add(x, F.expand_dims(weight, axis=0))
+    def hybrid_forward(self, ops, x, weight):
+        return ops.broadcast_add(x, ops.expand_dims(weight, axis=0))
 
 
 class Attention(gluon.HybridBlock):
@@ -64,24 +64,24 @@ class Attention(gluon.HybridBlock):
                 later = np.triu(np.full((1, steps, steps), -np.inf, np.float32), 1)
                 self.later = self.params.get_constant("later", mx.nd.array(later))
 
-    def hybrid_forward(self, F, x, later=None):
+    def hybrid_forward(self, ops, x, later=None):
         # (batch, time, features) -> 3 x (batch * heads, time, features of a head)
-        qkv = F.reshape(self.qkv(x), shape=(0, 0, 3, self._heads, -1))
-        qkv = F.reshape(F.transpose(qkv, axes=(2, 0, 3, 1, 4)), shape=(0, -3, 0, 0))
-        q, k, v = F.split(qkv, num_outputs=3, axis=0, squeeze_axis=True)
-        scores = F.batch_dot(q * self._scale, k, transpose_b=True)
+        qkv = ops.reshape(self.qkv(x), shape=(0, 0, 3, self._heads, -1))
+        qkv = ops.reshape(ops.transpose(qkv, axes=(2, 0, 3, 1, 4)), shape=(0, -3, 0, 0))
+        q, k, v = ops.split(qkv, num_outputs=3, axis=0, squeeze_axis=True)
+        scores = ops.batch_dot(q * self._scale, k, transpose_b=True)
         if later is not None:
-            scores = F.broadcast_add(scores, later)
-        y = F.batch_dot(F.softmax(scores, axis=-1), v)
-        y = F.transpose(F.reshape(y, shape=(-4, -1, self._heads, 0, 0)), axes=(0, 2, 1, 3))
-        return self.out(F.reshape(y, shape=(0, 0, -3)))
+            scores = ops.broadcast_add(scores, later)
+        y = ops.batch_dot(ops.softmax(scores, axis=-1), v)
+        y = ops.transpose(ops.reshape(y, shape=(-4, -1, self._heads, 0, 0)), axes=(0, 2, 1, 3))
+        return self.out(ops.reshape(y, shape=(0, 0, -3)))
 
 
 class LastStep(gluon.HybridBlock):
-    def hybrid_forward(self, F, x):
-        return F.reshape(F.slice_axis(x, axis=1, begin=-1, end=None), shape=(0, -1))
+    def hybrid_forward(self, ops, x):
+        return ops.reshape(ops.slice_axis(x, axis=1, begin=-1, end=None), shape=(0, -1))
 
 
 class MeanOverTime(gluon.HybridBlock):
-    def hybrid_forward(self, F, x):
-        return F.mean(x, axis=1)
+    def hybrid_forward(self, ops, x):
+        return ops.mean(x, axis=1)

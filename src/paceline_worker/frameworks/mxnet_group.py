@@ -134,14 +134,17 @@ def _exchanged(store, gradients):
 
 
 STRATEGIES = {
-    "single": lambda job: Alone(),
-    "kvstore_local": lambda job: Devices(job, "local"),
-    "kvstore_device": lambda job: Devices(job, "device"),
-    "dist_sync": lambda job: Peers(job, "dist_sync"),
-    "dist_async": lambda job: AsynchronousPeers(job, "dist_async"),
+    "kvstore_local": (Devices, "local"),
+    "kvstore_device": (Devices, "device"),
+    "dist_sync": (Peers, "dist_sync"),
+    "dist_async": (AsynchronousPeers, "dist_async"),
 }
+"""Strategy → who shares, and MXNet's name of the store."""
 
 
 def join(job):
     """The group of this rank; comes back when all of it are there."""
-    return Alone() if job.workers == 1 else STRATEGIES[job.strategy](job)
+    if job.workers == 1:
+        return Alone()
+    group, kind = STRATEGIES[job.strategy]
+    return group(job, kind)

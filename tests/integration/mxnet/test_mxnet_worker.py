@@ -208,7 +208,8 @@ def test_a_server_that_dies_ends_the_run_and_nothing_is_left(rig, tmp_path):
     )  # fmt: skip
     until = time.monotonic() + WAIT_S
     while not any('"warmup"' in path.read_text() for path in tmp_path.rglob("events.0.jsonl")):
-        assert run.poll() is None and time.monotonic() < until
+        assert run.poll() is None
+        assert time.monotonic() < until
         time.sleep(0.2)
     servers = [process for process in of_this_run(tmp_path, "mxnet_role") if process.environ()["DMLC_ROLE"] == "server"]
     assert len(servers) == 2
