@@ -66,6 +66,7 @@ class Training(object):
             kvstore=self.group.kvstore,
             update_on_kvstore=self.group.update_on_kvstore,
         )
+        self.group.meet(self._trainer)
         self.step = mxnet_phases.Step(self.objective, self._trainer, self.group, job.batch * job.workers)
 
     @property

@@ -34,6 +34,9 @@ class Alone(object):
         """
         return [one for (one,) in gradients]
 
+    def meet(self, trainer):
+        """Before the first step: whatever the store must know by then."""
+
     def began(self):
         """The backward pass is under way, and the store will be next."""
 
@@ -73,6 +76,19 @@ class Peers(Alone):
     def exchanged(self, gradients):
         """Only before the Trainer's first step: from then on the servers take whatever comes for a gradient."""
         return _exchanged(self.kvstore, gradients)
+
+    def meet(self, trainer):
+        """Where workers update, give the store the weights now.
+
+        By itself the Trainer does so in its first step, and then a rank's first reading of a weight and its first
+        gradient are under way together: when the gradient is there first, that is what is read as the weight. Servers
+        that update give weights either way, and must not have their optimizer before gradients were shown.
+        """
+        if self.update_on_kvstore is False:
+            trainer._init_kvstore()  # noqa: SLF001  there is no public door
+            trainer._init_params()  # noqa: SLF001
+            mx.nd.waitall()
+            self.synchronize()
 
     def synchronize(self):
         self.kvstore._barrier()  # noqa: SLF001  there is no public door
