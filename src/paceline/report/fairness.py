@@ -63,12 +63,16 @@ def _agreement(workload: str, proofs: Sequence[Proof]) -> str:
     names = list(dict.fromkeys(proof.name for proof in proofs))
     sides = " and ".join(dict.fromkeys(_workers(proof) for proof in proofs))
     exact = [d for proof in proofs for d in proof.distances if d.allowed is not None]
-    told = list(dict.fromkeys(f"{proof.name}: {line}" for proof in proofs for line in proof.told))
+    told: dict[str, list[str]] = {}
+    for proof in proofs:
+        for line in proof.told:
+            if proof.name not in told.setdefault(line, []):
+                told[line].append(proof.name)
     sentence = f"{workload}, {sides}: {', '.join(names)} agree with the float64 reference"
     if exact:
         closest = max(exact, key=lambda d: d.distance / (d.allowed or 1.0))
         sentence += f" (at worst the {closest.what}: {_numbers(closest)})"
-    return "; ".join([sentence, *told])
+    return "; ".join([sentence, *(f"{', '.join(who)}: {line}" for line, who in told.items())])
 
 
 def _by_workload(proofs: Sequence[Proof]) -> list[tuple[str, list[Proof]]]:
