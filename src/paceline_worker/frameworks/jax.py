@@ -25,13 +25,12 @@ from paceline_worker.loop import take_steps
 from paceline_worker.phases import Steps
 
 KERNELS = (
-    ("onednn", "__onednn"),
-    ("xnnpack", "__xnn"),
-    ("ynnpack", "__ynn"),
-    ("eigen", " convolution("),
-    ("eigen", " dot("),
+    ("onednn", ("__onednn",)),
+    ("xnnpack", ("__xnn",)),
+    ("ynnpack", ("__ynn",)),
+    ("eigen", (" convolution(", " dot(")),
 )
-"""Library → what a compiled program that calls it has in its text."""
+"""Library → what a compiled program that calls it has in its text, one of these."""
 
 
 def train(job, events):
@@ -141,5 +140,5 @@ def _flops(program):
 def _kernels(program):
     """The libraries whose kernels the compiled step calls, besides what XLA makes itself."""
     text = program.as_text()
-    called = [name for name, mark in KERNELS if mark in text]
+    called = [name for name, marks in KERNELS if any(mark in text for mark in marks)]
     return "+".join(["xla"] + called)
