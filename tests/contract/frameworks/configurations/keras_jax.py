@@ -1,0 +1,3 @@
+from framework_contract import Configuration
+
+CONFIGURATION = Configuration(framework="keras-jax")
