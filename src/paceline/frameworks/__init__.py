@@ -15,6 +15,9 @@ FRAMEWORKS = {
     "mxnet": "paceline.frameworks.mxnet:MXNET",
     "reference": "paceline.frameworks.reference:REFERENCE",
     "tensorflow": "paceline.frameworks.tensorflow:TENSORFLOW",
+    "keras-tensorflow": "paceline.frameworks.keras:KERAS_TENSORFLOW",
+    "keras-jax": "paceline.frameworks.keras:KERAS_JAX",
+    "keras-torch": "paceline.frameworks.keras:KERAS_TORCH",
 }
 """id → where its host half lives."""
 

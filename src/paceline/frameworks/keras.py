@@ -14,6 +14,7 @@ from paceline.plan.capabilities import Capabilities, Knob, Strategy
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 from paceline.units import BYTES
+from paceline.workloads.graph import Graph
 
 LAYER_KINDS = frozenset(
     {
@@ -60,6 +61,7 @@ JAX_KNOBS = {
         default=True, doc="Keras's data format channels_last; off: channels_first. No effect on other inputs."
     ),
     "precision": PRECISION,
+    "run_ahead": JAX.capabilities.knobs["run_ahead"],
     "derive_phases": DERIVE_PHASES,
 }
 
@@ -85,6 +87,15 @@ def _torch_refuses(trial: Trial) -> str | None:
     knobs = trial.framework.knobs
     if not knobs["overlap"] and knobs["bucket_bytes"] is not None:
         return "overlap = false makes one bucket of everything, so bucket_bytes says nothing"
+    return None
+
+
+def _jax_refuses_graph(trial: Trial, graph: Graph) -> str | None:
+    if trial.workers > 1 and any(layer.kind == "batch_norm" for layer in graph.layers):
+        return (
+            "keras.distribution.DataParallel normalises over the batches of all workers, and the workload's batch norm "
+            "over each worker's own"
+        )
     return None
 
 
@@ -143,10 +154,6 @@ KERAS_JAX = Keras(
         strategies={
             "single": SINGLE,
             "data_parallel": Strategy(
-                excludes={
-                    "batch_norm": "keras.distribution.DataParallel normalises over the batches of all workers, and the "
-                    "workload over each worker's own"
-                },
                 doc="keras.distribution.DataParallel: one process a worker, one program over the batch of all of them, "
                 "to which the compiler adds the exchange over gloo; a lone worker is not wrapped. The loss it reports "
                 "is the mean over all workers.",
@@ -158,6 +165,7 @@ KERAS_JAX = Keras(
         inputs=frozenset({"resident"}),
         phases=("data", "step"),
         startup_s=20.0,
+        refuses_graph=_jax_refuses_graph,
         approximate=_approximate,
     ),
 )

@@ -62,7 +62,7 @@ class Devices(Alone):
     def __init__(self, job):
         self.name = "shard_map, {} devices of a process".format(job.devices)
         self._size = job.workers
-        asked = job.knobs["flatten"]
+        asked = job.knobs.get("flatten")
         self._flatten = job.world_size > 1 if asked is None else asked
         self._here = jax.local_devices()
         self._mesh = jax.make_mesh((job.workers,), (WORKERS,))

@@ -26,7 +26,7 @@ def train(job, events):
     """Set up, take all steps, say what was learnt."""
     # No clean-up on the way out of an error: the process leaves at once, and with it all that it started.
     group = jax_group.join(job)
-    put = jax.device_put if job.world_size == 1 else spread_over_ranks(job)
+    put = group.batch if job.world_size == 1 else spread_over_ranks(job)
     # One seed for all ranks: with peers the masks are drawn for the whole batch, and every rank has its part.
     trained = Trained(job, job.seed)
     source = Resident(job, trained.layout, put)
@@ -38,7 +38,7 @@ def train(job, events):
         trained.show_gradients(events, [_local(gradient) for gradient in gradients])
     program, compiling = compiled(programs.step(), carry, *source(0))
     steps = Steps(jax_phases.PHASES)
-    step, carried = jax_phases.stepper(source, program, carry, steps)
+    step, carried = jax_phases.stepper(job, source, program, carry, steps)
     # From here on the steps hold it: the first one takes its memory.
     del carry
     events.write(
@@ -69,7 +69,8 @@ def spread_over_ranks(job):
     distribution = keras.distribution.DataParallel(device_mesh=mesh, auto_shard_dataset=False)
     keras.distribution.set_distribution(distribution)
 
-    def put(array):
+    def put(arrays):
+        (array,) = arrays
         sharding = distribution.get_data_layout(array.shape).backend_layout
         return jax.make_array_from_process_local_data(sharding, array)
 

@@ -10,9 +10,9 @@ import keras
 import torch
 
 from paceline_worker import clock
-from paceline_worker.frameworks import torch_group, torch_phases
+from paceline_worker.frameworks import torch_ddp, torch_group, torch_phases
 from paceline_worker.frameworks.keras_model import Trained
-from paceline_worker.frameworks.torch_input import open_source
+from paceline_worker.frameworks.torch_input import open_source, own_batch
 from paceline_worker.loop import take_steps
 from paceline_worker.phases import Steps
 
@@ -61,7 +61,7 @@ class Training(object):
         """The model in DDP; None for one rank, which nobody wraps."""
         if job.world_size > 1:
             torch_group.join(job)
-            self.wrapped = torch_group.wrap(job, model, device)
+            self.wrapped = torch_ddp.wrap(job, model, device)
         self.synchronize = torch_group.synchronizer(job, device)
         self._call = model if self.wrapped is None else self.wrapped
         if job.knobs["jit_compile"]:
@@ -88,7 +88,7 @@ class Training(object):
         """What is known only after the steps."""
         told = {"last_gradient": self.gradients.name, "weights_sha256": self.trained.digest()}
         if self.wrapped is not None:
-            told.update(torch_group.exchange_facts(self.wrapped))
+            told.update(torch_ddp.exchange_facts(self.wrapped))
         return told
 
     def close(self):
@@ -103,7 +103,7 @@ class Source(object):
     def __init__(self, job, device):
         self._turn = job.knobs["channels_last"] and job.graph["input"]["kind"] == "image"
         memory_format = torch.channels_last if self._turn else torch.contiguous_format
-        self._source = open_source(job, memory_format, device)
+        self._source = open_source(job, own_batch(job), memory_format, device)
 
     def __call__(self, step):
         inputs, targets = self._source(step)

@@ -71,7 +71,7 @@ class Training(object):
             wrapped=self.group.name,
             # The only phase that computes contains the wait for peers: a core that is idle then was not taken away.
             waits=self.job.world_size > 1,
-            framework_flops=_flops(self.program),
+            framework_flops=flops_of(self.program),
         )
 
     def late_facts(self):
@@ -168,7 +168,7 @@ def weights_digest(named):
     return digest.hexdigest()
 
 
-def _flops(program):
+def flops_of(program):
     """What TensorFlow's profiler counts for the step as traced, or None where there is no graph to count."""
     graph = getattr(program, "graph", None)
     if graph is None:

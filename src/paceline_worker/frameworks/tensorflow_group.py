@@ -5,6 +5,7 @@ peers it is a `tf.distribute` strategy: parameters are the same on all workers, 
 own, and nothing is exchanged but what a worker asks for itself.
 """
 
+import contextlib
 import json
 import os
 import signal
@@ -17,6 +18,10 @@ class Alone(object):
     """One worker, and nothing to share."""
 
     name = "none"
+
+    def scope(self):
+        """Where variables that others make belong to all workers."""
+        return contextlib.nullcontext()
 
     def variable(self, array, trainable=True):
         return tf.Variable(array, trainable=trainable, dtype=tf.float32)
@@ -49,6 +54,9 @@ class Group(object):
         self._options = options
         # Every meeting sums ones over all workers; compiled once, and met for the first time by the first block.
         self._meet = tf.function(lambda: strategy.run(self._sum), autograph=False)
+
+    def scope(self):
+        return self._strategy.scope()
 
     def variable(self, array, trainable=True):
         own = {} if trainable else {"synchronization": tf.VariableSynchronization.ON_READ}
