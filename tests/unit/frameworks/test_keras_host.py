@@ -67,11 +67,11 @@ def test_bf16_makes_it_approximate():
 def test_batch_norm_is_refused_where_it_would_see_all_workers_batches():
     known = load_framework("keras-jax").capabilities
     two, one = (trial(known, workers_per_host=n) for n in (2, 1))
+    normed, plain = load_workload("resnet20"), load_workload("mlp")
 
-    reason = known.refusal(two, frozenset({"input", "conv2d", "batch_norm"}))
-    assert "normalises over the batches of all workers" in str(reason)
-    assert known.refusal(two, frozenset({"input", "linear"})) is None
-    assert known.refusal(one, frozenset({"input", "batch_norm"})) is None
+    assert "normalises over the batches of all workers" in str(known.refuses_graph(two, normed))
+    assert known.refuses_graph(two, plain) is None
+    assert known.refuses_graph(one, normed) is None
 
 
 def test_xla_is_refused_with_peers():
