@@ -60,8 +60,7 @@ def train(job, events):
     elif job.knobs["derive_phases"]:
         derived = derive_phases(job, programs, program, source(0), group)
         events.write("facts", facts={"phases_derived": derived})
-    # Part when all are here: rank 0 holds the service that the others still talk to.
-    group.synchronize()
+    group.leave()
 
 
 class Programs(object):

@@ -44,11 +44,11 @@ def train(job, events):
     if job.evidence:
         evidence.write(events, "weights", training.weights())
         evidence.write(events, "statistics", training.statistics())
-    # Nobody trains on before all have read their weights, or parts while others still talk to the service of rank 0.
-    training.synchronize()
     if job.knobs["derive_phases"] and not job.evidence:
-        events.write("facts", facts={"phases_derived": training.derive_phases()})
+        # Nobody trains on before all have read their weights.
         training.synchronize()
+        events.write("facts", facts={"phases_derived": training.derive_phases()})
+    training.leave()
 
 
 class Training(object):
@@ -58,6 +58,7 @@ class Training(object):
         self.job = job
         self.group = join(job)
         self.synchronize = self.group.synchronize
+        self.leave = self.group.leave
         self.losses = self.group.local
         self.source = Resident(job, self.group.batch)
         self.programs = Programs(job, self.group)
@@ -105,7 +106,7 @@ class Serving(object):
     def __init__(self, job):
         self.job = job
         self._worker = Worker(job)
-        self.synchronize = self._worker.synchronize
+        self.synchronize = self.leave = self._worker.synchronize
         self.weights, self.statistics = self._worker.weights, self._worker.statistics
         self.source = lambda step: (self._worker.batch(step),)
         self.program = self._worker.step

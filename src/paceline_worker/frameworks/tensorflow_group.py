@@ -44,6 +44,9 @@ class Alone(object):
     def synchronize(self):
         pass
 
+    def leave(self):
+        pass
+
 
 class Group(object):
     """A worker, or some, among peers, by a strategy of `tf.distribute`."""
@@ -83,6 +86,12 @@ class Group(object):
     def synchronize(self):
         """Return when all workers are here, however long one of them took to trace its step."""
         self._meet()
+
+    def leave(self):
+        """Part when all are here: rank 0 holds the service that the others still talk to."""
+        # Whoever is gone had been here: it left a moment before its last word reached this rank.
+        with contextlib.suppress(tf.errors.OpError):
+            self._meet()
 
     def _sum(self):
         return tf.distribute.get_replica_context().all_reduce(tf.distribute.ReduceOp.SUM, tf.ones([1]))
