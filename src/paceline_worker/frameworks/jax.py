@@ -91,12 +91,12 @@ class Training(object):
             "compiled": "jit",
             "compilation_cache": self.compilation_cache,
             "wrapped": self.group.name,
-            "blas": _kernels(self.program),
+            "blas": kernels_of(self.program),
             "dropout": "own key a worker, seeded by its number" if drops_out(graph) else None,
             # The only phase that computes contains the wait for peers: a core that is idle then was not taken away.
             "waits": self.job.workers > 1,
             "xla_flags": os.environ.get("XLA_FLAGS", ""),
-            "framework_flops": _flops(self.program),
+            "framework_flops": flops_of(self.program),
         }
         facts.update(self.compiling)
         return facts
@@ -129,7 +129,7 @@ class Training(object):
         return digest.hexdigest()
 
 
-def _flops(program):
+def flops_of(program):
     """What the compiler counts for one step of one worker; a loop's body once. None where it does not say."""
     try:
         return program.cost_analysis().get("flops")
@@ -137,7 +137,7 @@ def _flops(program):
         return None
 
 
-def _kernels(program):
+def kernels_of(program):
     """The libraries whose kernels the compiled step calls, besides what XLA makes itself."""
     text = program.as_text()
     called = [name for name, marks in KERNELS if any(mark in text for mark in marks)]

@@ -15,6 +15,7 @@ import numpy as np
 from paceline_worker import clock, protocol
 from paceline_worker.frameworks import jax_group, jax_phases
 from paceline_worker.frameworks.differences import derive
+from paceline_worker.frameworks.jax import flops_of, kernels_of
 from paceline_worker.frameworks.jax_input import Resident
 from paceline_worker.frameworks.jax_programs import compiled
 from paceline_worker.frameworks.keras_model import Trained
@@ -147,7 +148,7 @@ def facts(trained, program, compiling):
     """What is in force."""
     job = trained.job
     wrapped = "none" if job.world_size == 1 else "keras.distribution.DataParallel"
-    told = trained.facts(True, wrapped, "eigen+onednn", "Keras's seed generator, one stream for the whole batch")
+    told = trained.facts(True, wrapped, kernels_of(program), "Keras's seed generator, one stream for the whole batch")
     told.update(
         threads=int(os.environ.get("NPROC") or len(os.sched_getaffinity(0))),
         backend_version="jax {}".format(jax.__version__),
@@ -155,18 +156,10 @@ def facts(trained, program, compiling):
         waits=job.world_size > 1,
         **({"loss_over": "global"} if job.world_size > 1 else {}),
         xla_flags=os.environ.get("XLA_FLAGS", ""),
-        framework_flops=_flops(program),
+        framework_flops=flops_of(program),
     )
     told.update(compiling)
     return told
-
-
-def _flops(program):
-    """What the compiler counts for one step; a loop's body once. None where it does not say."""
-    try:
-        return program.cost_analysis().get("flops")
-    except (NotImplementedError, RuntimeError, AttributeError):
-        return None
 
 
 def derive_phases(trained, programs, whole, carry, batch, group):
