@@ -1,0 +1,189 @@
+"""Is an adapter as fast as what its framework's documentation would have you write? (about 20 minutes for seven
+frameworks; wants a quiet machine)
+
+For each framework two programs, ours and a hand-written one (`handwritten/`), are alive at once in the framework's own
+environment on one and the same core, and take turns in short blocks of steps, A B then B A, so that whatever drifts
+drifts for both. Neighbouring blocks give a ratio, the middle of the ratios of a pair of processes is one number, and
+the interval is over pairs of fresh processes. A framework fails when its whole interval lies above the limit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import tempfile
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from scipy.stats import trim_mean
+
+from claims import Claim, parser, say
+from paceline.errors import PacelineError
+from paceline.frameworks import Framework, load_framework
+from paceline.plan import Trial
+from paceline.run import machine_lock
+from paceline.spec import read_study
+from paceline.stats import mean_interval
+from paceline.workbench import Workbench, environment_of, examined
+from rivals import SCRIPTS, Rivals
+
+LIMIT = 1.02
+"""A framework fails when all of its interval lies above."""
+BATCH = 32
+WARMUP = 10
+BLOCK_S = 0.3
+"""A block lasts about this long: what changing turns costs (cold caches, a wake-up) is little of it, and most drift is
+slower."""
+TRIMMED = 0.2
+"""Of the ratios of a pair of processes the most extreme on either side are left out: a disturbance hits one block."""
+CALIBRATION_STEPS = 5
+
+
+@dataclass(frozen=True, kw_only=True)
+class Turns:
+    """What a pair of processes took: seconds a step, block by block; blocks at the same place are neighbours."""
+
+    ours: tuple[float, ...]
+    written: tuple[float, ...]
+
+    @property
+    def ratio(self) -> float:
+        return middle([mine / theirs for mine, theirs in zip(self.ours, self.written, strict=True)])
+
+
+def middle(values: Sequence[float]) -> float:
+    """Geometric mean without the most extreme values."""
+    return float(np.exp(trim_mean(np.log(values), TRIMMED)))
+
+
+def claim_of(name: str, model: str, pairs: Sequence[Turns]) -> Claim:
+    """The claim on one framework from all of its pairs of processes."""
+    found = mean_interval([pair.ratio for pair in pairs])
+    return Claim(
+        name=f"{name} ÷ hand-written, {model}", n=len(pairs),
+        ratio={"value": found.value, "low": found.low, "high": found.high},
+        claim=f"the interval reaches below {LIMIT}", holds=found.low is not None and found.low <= LIMIT,
+        facts={
+            "framework": name, "model": model,
+            "hand_written_s": mean_interval([middle(pair.written) for pair in pairs]).value,
+            "ours_s": mean_interval([middle(pair.ours) for pair in pairs]).value,
+            "pairs": [{"ratio": pair.ratio, "ours_s": pair.ours, "hand_written_s": pair.written} for pair in pairs],
+        },
+    )  # fmt: skip
+
+
+def trial_of(name: str, model: str) -> Trial:
+    study = read_study({
+        "study": {"name": "adapters"},
+        "workload": {"model": model, "batch_per_worker": BATCH},
+        "framework": {"name": name},
+        "cluster": {"workers_per_host": 1, "threads_per_worker": 1},
+        "measure": {"warmup_steps": WARMUP, "steps": 1, "repeats": 1},
+    })  # fmt: skip
+    (trial,) = Workbench(study, Path()).trials()
+    return trial
+
+
+def take_turns(rivals: Rivals, block_steps: int | None, blocks: int) -> tuple[Turns, int]:
+    """One pair of fresh processes, and the steps of a block, which the first pair finds out."""
+    ours, written = [], []
+    with rivals.written() as theirs:
+        if block_steps is None:
+            block_steps = math.ceil(BLOCK_S / theirs.take(CALIBRATION_STEPS))
+        with rivals.ours(block_steps, blocks + 1) as mine:
+            # Not counted: each has lost its caches while the other warmed up.
+            for program in (theirs, mine):
+                program.take(block_steps)
+            for number in range(blocks):
+                for program in (mine, theirs) if number % 2 == 0 else (theirs, mine):
+                    (ours if program is mine else written).append(program.take(block_steps))
+    return Turns(ours=tuple(ours), written=tuple(written)), block_steps
+
+
+def measure(framework: Framework, model: str, pairs: int, blocks: int) -> Claim:
+    name, environment = framework.name, environment_of(framework)
+    if (state := examined(environment)).state != "ready":
+        say(f"{name}: environment {environment.name} is {state.state}; building it")
+        environment.create(say)
+    done: list[Turns] = []
+    block_steps = None
+    with machine_lock(say), tempfile.TemporaryDirectory() as folder:
+        rivals = Rivals(framework, environment, trial_of(name, model), Path(folder))
+        for number in range(pairs):
+            began = time.monotonic()
+            turns, block_steps = take_turns(rivals, block_steps, blocks)
+            done.append(turns)
+            took = time.monotonic() - began
+            left = took * (pairs - number - 1)
+            say(
+                f"{name} {number + 1}/{pairs}: {turns.ratio:.4f} (blocks of {block_steps} steps, {took:.0f} s; "
+                f"{left:.0f} s to go)"
+            )
+    return claim_of(name, model, done)
+
+
+def table(claims: Sequence[Claim], missing: Mapping[str, str]) -> str:
+    lines = [f"{'framework':<18} {'hand-written':>12} {'ours':>10}  {'ratio':<24} verdict"]
+    for claim in claims:
+        value, low, high = (claim.ratio[key] for key in ("value", "low", "high"))
+        interval = "" if low is None or high is None else f" ({low:.4f}–{high:.4f})"
+        written, ours = (f"{claim.facts[key] * 1e3:.2f} ms" for key in ("hand_written_s", "ours_s"))
+        ratio = f"{value:.4f}{interval}"
+        mark = "holds" if claim.holds else "FAILS: all of it above the limit"
+        lines.append(f"{claim.facts['framework']:<18} {written:>12} {ours:>10}  {ratio:<24} {mark}")
+    lines += [f"{name:<18} {why}" for name, why in missing.items()]
+    return "\n".join(lines)
+
+
+def arguments() -> argparse.Namespace:
+    made = parser(__doc__ or "")
+    made.add_argument("--framework", choices=SCRIPTS, action="append", help="only this one; may be given again")
+    made.add_argument(
+        "--model", choices=("resnet20", "mlp"), default="resnet20",
+        help="mlp: steps of a millisecond, where what we add to a step shows most (default: %(default)s)",
+    )  # fmt: skip
+    made.add_argument("--pairs", type=int, default=5, help="pairs of processes a framework (default: %(default)s)")
+    made.add_argument("--blocks", type=int, default=20, help="blocks a process, at least 2 (default: %(default)s)")
+    made.add_argument("--quick", action="store_true", help="2 pairs of 4 blocks: whether it works, not how it is")
+    args = made.parse_args()
+    if args.quick:
+        args.pairs, args.blocks = 2, 4
+    return args
+
+
+def main() -> int:
+    args = arguments()
+    names = args.framework or list(SCRIPTS)
+    claims: list[Claim] = []
+    skipped: dict[str, str] = {}
+    failed: dict[str, str] = {}
+    for number, name in enumerate(names):
+        began = time.monotonic()
+        try:
+            framework = load_framework(name)
+            state = environment_of(framework).state()
+            if state.state == "unavailable":
+                skipped[name] = f"skipped: {state.reason}; {state.fix}"
+                say(f"{name} {skipped[name]}")
+                continue
+            claims.append(measure(framework, args.model, args.pairs, args.blocks))
+        except PacelineError as error:
+            failed[name] = f"FAILS: {error.message}"
+            say(f"{name} {failed[name]}")
+        left = (time.monotonic() - began) * (len(names) - number - 1)
+        say(f"{number + 1} of {len(names)} frameworks; about {left / 60:.0f} min to go")
+    if args.json:
+        rows = [claim.to_json() for claim in claims]
+        print(json.dumps({"rows": rows, "skipped": skipped, "failed": failed}, indent=1))
+    else:
+        print(table(claims, {**failed, **skipped}))
+    return 0 if not failed and all(claim.holds for claim in claims) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
