@@ -35,13 +35,15 @@ from rivals import SCRIPTS, Rivals
 LIMIT = 1.02
 """A framework fails when all of its interval lies above."""
 BATCH = 32
-WARMUP = 10
+WARMUP = 5
 BLOCK_S = 0.3
 """A block lasts about this long: what changing turns costs (cold caches, a wake-up) is little of it, and most drift is
 slower."""
 TRIMMED = 0.2
 """Of the ratios of a pair of processes the most extreme on either side are left out: a disturbance hits one block."""
-CALIBRATION_STEPS = 5
+MINIMUM_STEPS = 2
+CALIBRATIONS = 5
+"""Blocks of a single step, of which the fastest says how many steps a block has."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,10 +93,12 @@ def trial_of(name: str, model: str) -> Trial:
 
 def take_turns(rivals: Rivals, block_steps: int | None, blocks: int) -> tuple[Turns, int]:
     """One pair of fresh processes, and the steps of a block, which the first pair finds out."""
-    ours, written = [], []
+    ours: list[float] = []
+    written: list[float] = []
     with rivals.written() as theirs:
         if block_steps is None:
-            block_steps = math.ceil(BLOCK_S / theirs.take(CALIBRATION_STEPS))
+            step_s = min(theirs.take(1) for _ in range(CALIBRATIONS))
+            block_steps = max(MINIMUM_STEPS, math.ceil(BLOCK_S / step_s))
         with rivals.ours(block_steps, blocks + 1) as mine:
             # Not counted: each has lost its caches while the other warmed up.
             for program in (theirs, mine):
@@ -148,7 +152,7 @@ def arguments() -> argparse.Namespace:
         help="mlp: steps of a millisecond, where what we add to a step shows most (default: %(default)s)",
     )  # fmt: skip
     made.add_argument("--pairs", type=int, default=5, help="pairs of processes a framework (default: %(default)s)")
-    made.add_argument("--blocks", type=int, default=20, help="blocks a process, at least 2 (default: %(default)s)")
+    made.add_argument("--blocks", type=int, default=16, help="blocks a process (default: %(default)s)")
     made.add_argument("--quick", action="store_true", help="2 pairs of 4 blocks: whether it works, not how it is")
     args = made.parse_args()
     if args.quick:
