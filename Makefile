@@ -11,7 +11,7 @@ help:
 	@echo "make test        check, then all tests (sets everything up)"
 	@echo "make test-frameworks  the contract of every framework, each in an environment of its own (builds them)"
 	@echo "make check       ruff and strict mypy"
-	@echo "make benchmarks  the claims about cost and truth (about 20 minutes; needs a quiet machine)"
+	@echo "make benchmarks  the claims about cost and truth (about 40 minutes; needs a quiet machine)"
 
 setup: $(STAMP)
 
@@ -49,6 +49,7 @@ benchmarks: $(STAMP)
 	$(BIN)/paceline env build torch-cpu
 	$(BIN)/python benchmarks/null.py
 	$(BIN)/python benchmarks/overhead.py
+	$(BIN)/python benchmarks/adapters.py
 
 clean:
 	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis

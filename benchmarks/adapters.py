@@ -23,7 +23,7 @@ import numpy as np
 from scipy.stats import trim_mean
 
 from claims import Claim, parser, say
-from paceline.errors import PacelineError
+from paceline.errors import EnvironmentBuildError, PacelineError
 from paceline.frameworks import Framework, load_framework
 from paceline.plan import Trial
 from paceline.run import machine_lock
@@ -109,11 +109,24 @@ def take_turns(rivals: Rivals, block_steps: int | None, blocks: int) -> tuple[Tu
     return Turns(ours=tuple(ours), written=tuple(written)), block_steps
 
 
+def why_unavailable(framework: Framework) -> str | None:
+    """Make its environment ready; if that cannot be done, why."""
+    environment = environment_of(framework)
+    state = examined(environment)
+    if state.state == "ready":
+        return None
+    if state.state == "unavailable":
+        return f"{state.reason}; {state.fix}"
+    say(f"environment {environment.name} is {state.state}; building it")
+    try:
+        environment.create(say)
+    except EnvironmentBuildError as error:
+        return error.message
+    return None
+
+
 def measure(framework: Framework, model: str, pairs: int, blocks: int) -> Claim:
     name, environment = framework.name, environment_of(framework)
-    if (state := examined(environment)).state != "ready":
-        say(f"{name}: environment {environment.name} is {state.state}; building it")
-        environment.create(say)
     done: list[Turns] = []
     block_steps = None
     with machine_lock(say), tempfile.TemporaryDirectory() as folder:
@@ -170,9 +183,8 @@ def main() -> int:
         began = time.monotonic()
         try:
             framework = load_framework(name)
-            state = environment_of(framework).state()
-            if state.state == "unavailable":
-                skipped[name] = f"skipped: {state.reason}; {state.fix}"
+            if why := why_unavailable(framework):
+                skipped[name] = f"skipped: {why}"
                 say(f"{name} {skipped[name]}")
                 continue
             claims.append(measure(framework, args.model, args.pairs, args.blocks))
