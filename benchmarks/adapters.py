@@ -16,6 +16,7 @@ import sys
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -91,22 +92,27 @@ def trial_of(name: str, model: str) -> Trial:
     return trial
 
 
-def take_turns(rivals: Rivals, block_steps: int | None, blocks: int) -> tuple[Turns, int]:
-    """One pair of fresh processes, and the steps of a block, which the first pair finds out."""
-    ours: list[float] = []
-    written: list[float] = []
-    with rivals.written() as theirs:
-        if block_steps is None:
-            step_s = min(theirs.take(1) for _ in range(CALIBRATIONS))
-            block_steps = max(MINIMUM_STEPS, math.ceil(BLOCK_S / step_s))
-        with rivals.ours(block_steps, blocks + 1) as mine:
-            # Not counted: each has lost its caches while the other warmed up.
-            for program in (theirs, mine):
-                program.take(block_steps)
-            for number in range(blocks):
-                for program in (mine, theirs) if number % 2 == 0 else (theirs, mine):
-                    (ours if program is mine else written).append(program.take(block_steps))
-    return Turns(ours=tuple(ours), written=tuple(written)), block_steps
+def block_steps_of(rivals: Rivals) -> int:
+    """How many steps make a block, by a process that takes no part afterwards."""
+    with rivals.written() as program:
+        step_s = min(program.take(1) for _ in range(CALIBRATIONS))
+    return max(MINIMUM_STEPS, math.ceil(BLOCK_S / step_s))
+
+
+def take_turns(rivals: Rivals, block_steps: int, blocks: int, *, ours_first: bool) -> Turns:
+    """One pair of fresh processes. Who is started first has the choice of memory: that changes from pair to pair."""
+    taken: dict[str, list[float]] = {"ours": [], "written": []}
+    starts = {"ours": lambda: rivals.ours(block_steps, blocks + 1), "written": rivals.written}
+    order = ("ours", "written") if ours_first else ("written", "ours")
+    with ExitStack() as stack:
+        programs = {side: stack.enter_context(starts[side]()) for side in order}
+        # Not counted: the first has lost its caches while the second was started.
+        for program in programs.values():
+            program.take(block_steps)
+        for number in range(blocks):
+            for side in order if number % 2 == 0 else reversed(order):
+                taken[side].append(programs[side].take(block_steps))
+    return Turns(ours=tuple(taken["ours"]), written=tuple(taken["written"]))
 
 
 def why_unavailable(framework: Framework) -> str | None:
@@ -128,12 +134,12 @@ def why_unavailable(framework: Framework) -> str | None:
 def measure(framework: Framework, model: str, pairs: int, blocks: int) -> Claim:
     name, environment = framework.name, environment_of(framework)
     done: list[Turns] = []
-    block_steps = None
     with machine_lock(say), tempfile.TemporaryDirectory() as folder:
         rivals = Rivals(framework, environment, trial_of(name, model), Path(folder))
+        block_steps = block_steps_of(rivals)
         for number in range(pairs):
             began = time.monotonic()
-            turns, block_steps = take_turns(rivals, block_steps, blocks)
+            turns = take_turns(rivals, block_steps, blocks, ours_first=number % 2 == 0)
             done.append(turns)
             took = time.monotonic() - began
             left = took * (pairs - number - 1)
@@ -162,7 +168,7 @@ def arguments() -> argparse.Namespace:
     made.add_argument("--framework", choices=SCRIPTS, action="append", help="only this one; may be given again")
     made.add_argument(
         "--model", choices=("resnet20", "mlp"), default="resnet20",
-        help="mlp: steps of a millisecond, where what we add to a step shows most (default: %(default)s)",
+        help="mlp: steps of a few milliseconds, where what we add to a step shows most (default: %(default)s)",
     )  # fmt: skip
     made.add_argument("--pairs", type=int, default=5, help="pairs of processes a framework (default: %(default)s)")
     made.add_argument("--blocks", type=int, default=16, help="blocks a process (default: %(default)s)")
