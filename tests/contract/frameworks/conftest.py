@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,6 +13,17 @@ import pytest
 def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """In place of the contract tests' own, which hides the environments."""
     monkeypatch.setenv("PACELINE_LOCK", str(tmp_path / "lock"))
+
+
+@pytest.fixture(scope="session", autouse=True)
+def own_core(worker_id: str) -> Iterator[None]:
+    """Tests side by side each on a core of their own: pinned ranks would else all meet on the first."""
+    before = os.sched_getaffinity(0)
+    if worker_id != "master":
+        cores = sorted(before)
+        os.sched_setaffinity(0, {cores[int(worker_id.removeprefix("gw")) % len(cores)]})
+    yield
+    os.sched_setaffinity(0, before)
 
 
 @pytest.fixture(scope="session")

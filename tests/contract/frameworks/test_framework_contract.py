@@ -58,7 +58,7 @@ def study(name: str, model: str = "mlp", **changes: dict[str, Any]) -> Study:
         "study": {"name": "contract", "question": "Does it keep the contract?"},
         "workload": {"model": model, "batch_per_worker": 4, model: dict(WORKLOADS.get(model, {}))},
         "framework": {"name": name},
-        "cluster": {"workers_per_host": 1, "threads_per_worker": 1},
+        "cluster": {"workers_per_host": 1, "threads_per_worker": 1, "oversubscribe": True},
         "measure": {"warmup_steps": 2, "steps": 3, "repeats": 1},
     }
     for section, values in changes.items():
