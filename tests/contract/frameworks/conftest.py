@@ -15,7 +15,7 @@ def own_machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PACELINE_LOCK", str(tmp_path / "lock"))
 
 
-@pytest.fixture(scope="session", autouse=True)
+@pytest.fixture(autouse=True)
 def own_core(worker_id: str) -> Iterator[None]:
     """Tests side by side each on a core of their own: pinned ranks would else all meet on the first."""
     before = os.sched_getaffinity(0)
