@@ -11,12 +11,10 @@ from typing import Any
 
 import jsonschema
 import pytest
-from referencing import Registry, Resource
 
+from schemas import SCHEMAS, SUFFIX, assert_valid, read_schema, validator
 from street import paceline, study_of, to_toml
 
-SCHEMAS = Path(__file__).parents[2] / "docs" / "reference" / "schemas"
-SUFFIX = ".schema.json"
 COMMANDS = ("doctor", "env-list", "env-build", "env-remove", "plan", "run", "check", "compare", "report", "export")
 LIBRARIES = ("trial", "facts", "proof")
 """Schemas that others refer to; no command prints them."""
@@ -30,22 +28,6 @@ FAULTY = study_of(
 )
 FAULTY["framework"]["strategy"] = ["allreduce", "single"]
 """Trials that end well, that crash, and (`single` with two workers) that are skipped."""
-
-
-def read_schema(name: str) -> dict[str, Any]:
-    return json.loads((SCHEMAS / f"{name}{SUFFIX}").read_text(encoding="utf-8"))
-
-
-def validator(name: str) -> jsonschema.Draft202012Validator:
-    files = {path.name: json.loads(path.read_text(encoding="utf-8")) for path in SCHEMAS.glob(f"*{SUFFIX}")}
-    registry = Registry().with_resources((file, Resource.from_contents(data)) for file, data in files.items())
-    return jsonschema.Draft202012Validator(files[f"{name}{SUFFIX}"], registry=registry)
-
-
-def assert_valid(name: str, document: Any) -> None:
-    errors = [f"{error.json_path}: {error.message[:300]}" for error in validator(name).iter_errors(document)]
-
-    assert errors == []
 
 
 @pytest.fixture(scope="module")
