@@ -134,7 +134,7 @@ def _judge(case: ProofCase, records: Mapping[str, Record]) -> Proof:
     else:
         distances = _told_distances(mine, reference)
         reasons = [*mine.wrong_parameters(), *mine.loss_does_not_fall()]
-        seen = [mine.loss_course(), *mine.staleness()]
+        seen = [mine.loss_course(), *mine.staleness(), *mine.compression_error()]
     verdict = NOT_COMPARABLE if reasons else AGREES
     return Proof(verdict=verdict, reasons=tuple(reasons), distances=tuple(distances), told=tuple(seen), **told)
 
@@ -299,3 +299,9 @@ class _Evidence:
         if not found:
             return ["staleness is not known"]
         return [f"staleness {found['mean']:.2g} updates on average, {found['max']:g} at most"]
+
+    def compression_error(self) -> list[str]:
+        found = self.record.ranks[0].facts.get("compression_error")
+        if not found:
+            return []
+        return [f"compression loses {found['mean']:.2g} of the gradient on average, {found['max']:.2g} at most"]

@@ -164,6 +164,13 @@ def test_an_asynchronous_strategy_tells_its_staleness_or_that_it_is_not_known():
     assert "staleness is not known" in silent.told
 
 
+def test_a_compressed_exchange_tells_what_it_loses():
+    facts = {"compression_error": {"mean": 0.021, "max": 0.3}}
+    told = verdict(shows(facts=facts), workers=2, strategy_class="approximate")
+
+    assert "compression loses 0.021 of the gradient on average, 0.3 at most" in told.told
+
+
 def test_what_has_not_run_or_failed_is_no_proof_and_no_disagreement():
     def failed(trial):
         return replace(
