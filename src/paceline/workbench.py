@@ -29,10 +29,11 @@ from paceline.frameworks import Framework, load_framework
 from paceline.plan import Catalog, Plan, PlannedRun, Proposal, Trial, expand, schedule
 from paceline.plan.estimate import make_estimate
 from paceline.plan.proof import ProofCase, runs_of
-from paceline.record import OutcomeKind, Record, Store
+from paceline.record import PROOF, OutcomeKind, Record, Store
 from paceline.run import Bench, Budget, campaign, clear_scratch, machine_lock, run_once
 from paceline.run.conformance import JUDGES, cases_of
 from paceline.run.host_state import machine
+from paceline.run.worker_source import worker_digest
 from paceline.sites import Site, load_site
 from paceline.spec import Study
 from paceline.stats import MARGIN
@@ -174,11 +175,13 @@ class Workbench:
             with store:
                 here = machine()["id"]
                 limits = {trial.id: trial.limits for trial in (*proofs, *(e.trial for e in expanded))}
+                worker = worker_digest()
                 done = {
                     (r.trial.id, r.repeat): r.outcome.kind.value
                     for r in last_attempts(store.records(trial_ids=ids, machine=here, with_samples=False))
-                    # What other limits have ended says nothing about these.
-                    if r.ok or r.trial.limits == limits[r.trial.id]
+                    # What other limits have ended says nothing about these, nor what other adapters have shown.
+                    if (r.ok or r.trial.limits == limits[r.trial.id])
+                    and (r.kind != PROOF or r.inputs.get("worker") == worker)
                 }
                 attempts, seen = store.attempts(here), store.recent_elapsed(ids, here)
         estimate = make_estimate(catalog.capabilities, self.workload, seen)
@@ -197,8 +200,8 @@ class Workbench:
         """What shows that these trials compute the same, where the study needs it."""
         return cases_of(trials, catalog) if self.proving else []
 
-    def fairness(self) -> Fairness:
-        """The fairness proof, as far as it is recorded."""
+    def fairness(self, records: Sequence[Record] = ()) -> Fairness:
+        """The fairness proof, as far as it is recorded: of the adapters that made these records, or of today's."""
         catalog = self.catalog()
         expanded = expand(self.study, catalog, to_run=False)
         cases = self.proof_cases([e.trial for e in expanded if e.refusal is None], catalog)
@@ -206,6 +209,8 @@ class Workbench:
             return prove(cases, {})
         with store:
             recorded = store.records(trial_ids=[trial.id for trial in runs_of(cases)])
+        workers = {record.inputs.get("worker") for record in records if record.ok} or {worker_digest()}
+        recorded = [record for record in recorded if record.inputs.get("worker") in workers]
         # The latest, unless it failed where an earlier one, on another machine perhaps, did not.
         latest = sorted(last_attempts(recorded), key=lambda record: (record.ok, record.started))
         return prove(cases, {record.trial.id: record for record in latest})
@@ -225,13 +230,14 @@ class Workbench:
     def comparison(self, *, margin: float = MARGIN, across_machines: bool = False) -> Comparison:
         """All trials of the study compared, those without a record and those that cannot run included."""
         expanded = expand(self.study, self.catalog(), to_run=False)
+        records = self.records()
         return compare(
-            self.records(),
+            records,
             trials=[e.trial for e in expanded],
             skipped={e.trial.id: e.refusal for e in expanded if e.refusal},
             margin=margin,
             across_machines=across_machines,
-            fairness=self.fairness(),
+            fairness=self.fairness(records),
         )
 
     def build(self, watcher: Watcher) -> None:

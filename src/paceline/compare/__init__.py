@@ -1,7 +1,7 @@
 """Verdicts, efficiency and precision from records. Pure: never runs anything, imports no plug-in family."""
 
 from paceline.compare.comparison import Comparison, Note, compare
-from paceline.compare.fairness import AGREES, NO_PROOF, NOT_COMPARABLE, Distance, Fairness, Proof, prove
+from paceline.compare.fairness import AGREES, NO_PROOF, NOT_COMPARABLE, TRAITS, Distance, Fairness, Proof, prove
 from paceline.compare.gaps import Factor
 from paceline.compare.precision import more_repeats
 from paceline.compare.quantity import Quantity
@@ -13,6 +13,7 @@ __all__ = [
     "DIFFERENT_MACHINES",
     "NOT_COMPARABLE",
     "NO_PROOF",
+    "TRAITS",
     "Comparison",
     "Distance",
     "Factor",

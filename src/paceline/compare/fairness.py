@@ -3,7 +3,8 @@
 Pure. The records of a `ProofCase` come in; a `Proof` goes out, with every distance beside what was allowed. Distances
 are relative to the float64 reference. What is allowed is FACTOR times the distance of the trusted float32 runs (the
 yardsticks), never less than FACTOR times the spacing of float32 numbers, which no float32 program can undercut but by
-luck. Rounding errors grow from step to step, so at each step the yardstick is the largest distance so far.
+luck. Rounding errors grow from step to step, so at each step the yardstick is the largest distance so far. Nobody is
+its own yardstick, and no yardstick makes the first loss a matter of taste: it has a ceiling.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from paceline.compare.labels import label_rows
 from paceline.compare.quantity import finite
 from paceline.plan.proof import ProofCase, proof_run
 from paceline.plan.trial import Trial
@@ -23,8 +25,14 @@ from paceline.record.record import Record
 FACTOR = 5.0
 """How much further from the reference than PyTorch's float32 a framework may be."""
 FLOAT32_SPACING = 2.0**-23
+CEILING = 1e-5
+"""Most that is allowed at the first loss, whatever the yardsticks say: no step has been taken yet that could have
+carried rounding further. A fault in the trusted float32 runs shows here."""
 NEGLIGIBLE = 1e-5
 """A tensor whose gradient is a smaller part of the whole than this is held to that part: its own norm is rounding."""
+MEANS = ".running_mean"
+"""Batch-norm statistics that are held to the reference. Variances are not: some frameworks correct them for the size of
+the sample and some do not."""
 ENDS = 2
 """Losses averaged at both ends to see whether they fall: the proof's batches alternate between two."""
 
@@ -67,6 +75,8 @@ class Proof:
     workers: int
     verdict: str
     """"agrees", "not comparable" or "no proof"."""
+    variant: str = ""
+    """Knobs and options that set it apart from other proofs of the same framework, strategy, workload and workers."""
     reasons: tuple[str, ...] = ()
     """Why it does not agree; several, the plainest first."""
     distances: tuple[Distance, ...] = ()
@@ -79,7 +89,8 @@ class Proof:
 
     @property
     def name(self) -> str:
-        return f"{self.framework} {self.strategy}"
+        named = f"{self.framework} {self.strategy}"
+        return f"{named} ({self.variant})" if self.variant else named
 
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -106,14 +117,31 @@ class Fairness:
 
 def prove(cases: Iterable[ProofCase], records: Mapping[str, Record]) -> Fairness:
     """Judge every case. `records`: trial id → its proof run."""
-    return Fairness(_judge(case, records) for case in cases)
+    cases = list(cases)
+    variants = _variants([case.subject for case in cases])
+    return Fairness(_judge(case, records, variants.get(case.subject.id, "")) for case in cases)
 
 
-def _judge(case: ProofCase, records: Mapping[str, Record]) -> Proof:
+def _variants(trials: Sequence[Trial]) -> dict[str, str]:
+    """Trial id → what sets it apart, for trials that would else be called the same."""
+    alike: dict[tuple[str, str, str, int], list[Trial]] = {}
+    for trial in trials:
+        named = (trial.framework.name, trial.framework.strategy, trial.workload.model, trial.workers)
+        alike.setdefault(named, []).append(trial)
+    found: dict[str, str] = {}
+    for group in alike.values():
+        if len(group) > 1:
+            labels = label_rows(group, [None] * len(group)).each
+            found |= {trial.id: label for trial, label in zip(group, labels, strict=True)}
+    return found
+
+
+def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proof:
     trial = case.subject
     told: dict[str, Any] = {
         "trial": trial.id, "framework": trial.framework.name, "strategy": trial.framework.strategy,
         "strategy_class": trial.framework.strategy_class, "workload": trial.workload.model, "workers": trial.workers,
+        "variant": variant,
     }  # fmt: skip
     for needed, what in ((trial, "its proof run"), (case.reference, "the reference")):
         record = records.get(needed.id)
@@ -123,7 +151,8 @@ def _judge(case: ProofCase, records: Mapping[str, Record]) -> Proof:
             why = f"{what} {record.outcome.kind.value.replace('_', ' ')}: {record.outcome.reason}"
             return Proof(verdict=NO_PROOF, reasons=(why,), **told)
     mine, reference = _Evidence(records[trial.id]), _Evidence(records[case.reference.id])
-    trusted = [_Evidence(records[y.id]) for y in case.yardsticks if y.id in records and records[y.id].ok]
+    others = [yardstick.id for yardstick in case.yardsticks if yardstick.id != trial.id]
+    trusted = [_Evidence(records[one]) for one in others if one in records and records[one].ok]
     if not trusted:
         return Proof(verdict=NO_PROOF, reasons=("no trusted float32 run tells what rounding amounts to",), **told)
     told |= {"traits": traits_of(mine.record), "flops_ratio": mine.flops_ratio}
@@ -143,13 +172,22 @@ def _distances(mine: _Evidence, reference: _Evidence, trusted: Sequence[_Evidenc
     yardstick = np.max([loss_distance(one, reference) for one in trusted], axis=0)
     # Of the largest so far: by luck a rounded loss can equal the true one.
     allowed = FACTOR * np.maximum(np.maximum.accumulate(yardstick), FLOAT32_SPACING)
+    allowed[0] = min(allowed[0], CEILING)
     loss = loss_distance(mine, reference)
     worst = int(np.argmax(loss / allowed))
     found = [
-        Distance(what="loss of step 0", distance=float(loss[0]), allowed=float(allowed[0])),
-        Distance(what=f"loss of step {worst}", distance=float(loss[worst]), allowed=float(allowed[worst])),
+        Distance(what=f"loss of step {step}", distance=float(loss[step]), allowed=float(allowed[step]))
+        for step in dict.fromkeys((0, worst))
     ]
-    for what, measure in (("gradient norms", norm_distance), ("gradient", gradient_distance)):
+    measures = [
+        ("gradient norms", norm_distance),
+        ("gradient", gradient_distance),
+        (f"weights after {len(loss)} steps", weights_distance),
+    ]
+    # With peers the reference has no statistics: each rank has its own.
+    if mine.trial.workers == 1 and reference.statistics:
+        measures.append((f"batch-norm means after {len(loss)} steps", means_distance))
+    for what, measure in measures:
         most = max(FLOAT32_SPACING, *(measure(one, reference) for one in trusted))
         found.append(Distance(what=what, distance=measure(mine, reference), allowed=FACTOR * most))
     return found
@@ -177,7 +215,7 @@ def loss_distance(mine: _Evidence, reference: _Evidence) -> Floats:
 
 def norm_distance(mine: _Evidence, reference: _Evidence) -> float:
     """The largest relative distance of a tensor's gradient norm."""
-    whole = reference.gradient_norm
+    whole = _norm(reference.gradients)
     return max(
         abs(mine.gradients[name]["norm"] - tensor["norm"]) / max(tensor["norm"], NEGLIGIBLE * whole)
         if name in mine.gradients
@@ -187,14 +225,35 @@ def norm_distance(mine: _Evidence, reference: _Evidence) -> float:
 
 
 def gradient_distance(mine: _Evidence, reference: _Evidence) -> float:
-    """Distance of the whole gradient over its norm, from the sketches."""
-    square = 0.0
-    for name, tensor in reference.gradients.items():
-        if name not in mine.gradients:
-            return np.inf
-        apart = np.subtract(mine.gradients[name]["sketch"], tensor["sketch"])
-        square += float(np.mean(apart**2))
-    return float(np.sqrt(square)) / reference.gradient_norm
+    """Distance of the whole gradient of step 0 over its norm."""
+    return _whole_distance(mine.gradients, reference.gradients)
+
+
+def weights_distance(mine: _Evidence, reference: _Evidence) -> float:
+    """Distance of all weights after the last step over their norm: shows a decay that no loss shows."""
+    return _whole_distance(mine.weights, reference.weights)
+
+
+def means_distance(mine: _Evidence, reference: _Evidence) -> float:
+    """Distance of batch norm's running means over their norm: shows a wrong momentum of the statistics."""
+    means = {name: tensor for name, tensor in reference.statistics.items() if name.endswith(MEANS)}
+    return _whole_distance(mine.statistics, means)
+
+
+def _whole_distance(mine: Mapping[str, Any], reference: Mapping[str, Any]) -> float:
+    """From the sketches, all tensors as one vector; infinite where one is missing."""
+    if not reference.keys() <= mine.keys():
+        return np.inf
+    squares = [np.mean(np.subtract(mine[name]["sketch"], tensor["sketch"]) ** 2) for name, tensor in reference.items()]
+    return float(np.sqrt(np.sum(squares))) / _norm(reference)
+
+
+def _norm(tensors: Mapping[str, Any]) -> float:
+    return float(np.sqrt(sum(tensor["norm"] ** 2 for tensor in tensors.values())))
+
+
+TRAITS = ("version", "python", "threads", "layout", "blas", "compiled", "precision", "wrapped", "dropout")
+"""What may differ between frameworks that compute the same, in the order in which people are told."""
 
 
 def traits_of(record: Record) -> dict[str, str]:
@@ -203,9 +262,8 @@ def traits_of(record: Record) -> dict[str, str]:
         return {}
     rank = record.ranks[0]
     shown = {"version": rank.framework_version, "python": rank.python}
-    for name in ("layout", "blas", "compiled", "precision", "wrapped", "dropout"):
-        shown[name] = rank.facts.get(name)
-    return {name: str(value) for name, value in shown.items() if value is not None}
+    values = {name: shown.get(name, rank.facts.get(name)) for name in TRAITS}
+    return {name: str(value) for name, value in values.items() if value is not None}
 
 
 class _Evidence:
@@ -215,14 +273,16 @@ class _Evidence:
         self.record = record
         self.trial = record.trial
         self._shown = [dict(rank.facts.get("evidence", {})) for rank in record.ranks]
-        self.gradients: dict[str, Any] = {}
-        """Tensor → norm and sketch, of all that any rank holds."""
-        for shown in self._shown:
-            self.gradients |= shown.get("gradients", {})
+        self.gradients = self._held("gradients")
+        self.weights = self._held("weights")
+        self.statistics = self._held("statistics")
 
-    @property
-    def gradient_norm(self) -> float:
-        return float(np.sqrt(sum(tensor["norm"] ** 2 for tensor in self.gradients.values())))
+    def _held(self, what: str) -> dict[str, Any]:
+        """Tensor → norm and sketch, of all that any rank holds."""
+        held: dict[str, Any] = {}
+        for shown in self._shown:
+            held |= shown.get(what, {})
+        return held
 
     @property
     def losses(self) -> Floats:
@@ -255,7 +315,7 @@ class _Evidence:
         return float(counted) / (float(expected) * self.trial.workload.batch_per_worker)
 
     def wrong_parameters(self) -> list[str]:
-        """A rank of a strategy that splits the model holds a part: then the tensors of all ranks must be there."""
+        """Every rank counts the whole model, also where it holds a part of it."""
         expected = self.record.inputs["parameters"]
         counted = {rank.parameters for rank in self.record.ranks}
         if counted == {expected}:
@@ -264,6 +324,8 @@ class _Evidence:
 
     def unequal_ranks(self) -> list[str]:
         """Tensors that several ranks hold and that differ after the last step."""
+        if self.record.ranks[0].facts.get("weights_equal_on_devices") is False:
+            return [f"weights differ between the devices of a process after {len(self.losses[0])} steps"]
         differing = self._differing("weights")
         if not differing:
             return []
@@ -302,6 +364,4 @@ class _Evidence:
 
     def compression_error(self) -> list[str]:
         found = self.record.ranks[0].facts.get("compression_error")
-        if not found:
-            return []
-        return [f"compression loses {found['mean']:.2g} of the gradient on average, {found['max']:.2g} at most"]
+        return [] if found is None else [f"compression loses {found:.2g} of the gradient"]

@@ -32,7 +32,7 @@ from paceline.run.inputs import prepare_inputs
 from paceline.run.meter import Meter
 from paceline.run.outcome import judge
 from paceline.run.supervise import Ending, supervise
-from paceline.run.worker_source import worker_folder
+from paceline.run.worker_source import worker_digest, worker_folder
 from paceline.sites import Site
 from paceline.workloads import Workload
 
@@ -143,7 +143,7 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
     folder = _scratch(planned, bench)
     folder.mkdir(parents=True)
     inputs = prepare_inputs(workload, trial, bench.cache, folder, needs_weights=framework.needs_weights)
-    facts.inputs = inputs.facts
+    facts.inputs = {**inputs.facts, "worker": worker_digest()}
     try:
         topology = site.open(trial.cluster, ports=framework.capabilities.ports(trial))
         facts.hosts = tuple({"name": h.name, "address": h.address, "cores": list(h.cores)} for h in topology.hosts)

@@ -17,14 +17,10 @@ from paceline.errors import PacelineError
 def worker_folder(cache: Path) -> Path:
     """A folder holding a copy of the worker's source, named after its content; made once."""
     source = _source()
-    files = sorted(source.rglob("*.py"))
-    digest = hashlib.sha256()
-    for file in files:
-        digest.update(str(file.relative_to(source)).encode() + b"\0" + file.read_bytes())
-    folder = cache / "worker" / digest.hexdigest()[:16]
+    folder = cache / "worker" / worker_digest()
     if not folder.exists():
         temporary = folder.with_name(f"{folder.name}.{os.getpid()}")
-        for file in files:
+        for file in _files(source):
             target = temporary / "paceline_worker" / file.relative_to(source)
             target.parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(file, target)
@@ -33,6 +29,19 @@ def worker_folder(cache: Path) -> Path:
         except OSError:  # somebody else made the same content meanwhile
             shutil.rmtree(temporary)
     return folder
+
+
+def worker_digest() -> str:
+    """Names the worker's source: what is shown with one says nothing about another."""
+    source = _source()
+    digest = hashlib.sha256()
+    for file in _files(source):
+        digest.update(str(file.relative_to(source)).encode() + b"\0" + file.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _files(source: Path) -> list[Path]:
+    return sorted(source.rglob("*.py"))
 
 
 def _source() -> Path:

@@ -95,7 +95,7 @@ class Compression(object):
     """A communication hook of DDP that sends less than the gradients; in a proof, also how wrong it is."""
 
     def __init__(self, job, model):
-        self._errors = []
+        self._norms = []
         self._state = None
         hook = default_hooks.fp16_compress_hook
         self.first_step = 0
@@ -105,6 +105,8 @@ class Compression(object):
                 None, matrix_approximation_rank=job.knobs["powersgd_rank"], start_powerSGD_iter=POWERSGD_START
             )
             hook = powerSGD_hook.powerSGD_hook
+            if dist.get_backend() == "gloo":
+                hook = _bucket_after_bucket(hook)
         model.register_comm_hook(self._state, self._watched(hook) if job.evidence else hook)
 
     def facts(self):
@@ -112,13 +114,14 @@ class Compression(object):
         if self._state is not None:
             _, before, after = self._state.compression_stats()
             facts["compression_rate"] = before / after if after else None
-        if self._errors:
-            errors = [float(error) for error in self._errors]
-            facts["compression_error"] = {"mean": sum(errors) / len(errors), "max": max(errors)}
+        if self._norms:
+            # Of sums: a gradient that has become small would make any error look large beside it.
+            errors, exact = (float(sum(norms)) for norms in zip(*self._norms))
+            facts["compression_error"] = errors / exact
         return facts
 
     def _watched(self, hook):
-        """The hook, and beside it the true mean: the distance of the two over the norm of the true one, by bucket."""
+        """The hook, and beside it the true mean: how far they are apart, and how long the true one is, by bucket."""
 
         def watched(state, bucket):
             exact = bucket.buffer().clone()
@@ -127,12 +130,27 @@ class Compression(object):
 
             def compare(future):
                 averaged = future.value()
-                self._errors.append((averaged - exact).norm() / exact.norm())
+                self._norms.append(((averaged - exact).norm(), exact.norm()))
                 return averaged
 
             return hook(state, bucket).then(compare)
 
         return watched
+
+
+def _bucket_after_bucket(hook):
+    """The hook, waited for: no bucket overtakes another.
+
+    PowerSGD starts its later all-reduces from callbacks. Over gloo, which matches collectives by their order, those of
+    two buckets under way may cross on one rank and not on the other, and the processes abort.
+    """
+
+    def waited(state, bucket):
+        future = hook(state, bucket)
+        future.wait()
+        return future
+
+    return waited
 
 
 def wrap(job, net, device):

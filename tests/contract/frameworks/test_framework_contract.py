@@ -120,6 +120,36 @@ def test_every_strategy_keeps_the_promise_of_its_class(name: str, strategy: str,
     assert proof.workers == cluster["workers_per_host"]
 
 
+def approximations_of(framework: Any) -> Iterator[str]:
+    """Every single choice that gives exactness away, as "knob=value"."""
+    able = framework.capabilities
+    defaults = {name: known.default for name, known in able.knobs.items()}
+    for knob, known in able.knobs.items():
+        for value in known.choices:
+            if able.class_of(able.data_parallel, {**defaults, knob: value}) == "approximate":
+                yield f"{knob}={value}"
+
+
+@pytest.mark.parametrize(("name", "choice"), cases("approximation", trains=True, of=approximations_of))
+def test_a_choice_that_gives_exactness_away_still_learns_and_says_how_far_it_strays(
+    name: str, choice: str, proofs: Path
+):
+    knob, value = choice.split("=")
+    wanted = study(name, framework={name: {knob: value}}, cluster={"workers_per_host": 2})
+
+    proof = prove(wanted, proofs)
+
+    assert (proof.verdict, proof.strategy_class) == ("agrees", "approximate"), proof
+    assert strays(proof) > 0
+
+
+def strays(proof: Proof) -> float:
+    """How far the gradient of step 0 or, where the first steps are exact, an exchange later is from the true one."""
+    (distance,) = (one.distance for one in proof.distances if one.what == "gradient")
+    lost = [float(line.split()[2]) for line in proof.told if line.startswith("compression loses")]
+    return max([distance or 0.0, *lost])
+
+
 @pytest.mark.parametrize("name", cases("record"))
 def test_a_measured_run_of_two_workers_is_a_full_record(name: str, tmp_path: Path):
     framework = load_framework(name)

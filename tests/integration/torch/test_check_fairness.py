@@ -8,6 +8,8 @@ from pathlib import Path
 import pytest
 
 from paceline.environments.cache import cache_root
+from paceline.spec import load_study
+from paceline.workbench import Workbench
 from schemas import assert_valid
 from street import paceline, to_toml
 from torch_rig import Rig
@@ -45,3 +47,16 @@ def test_proof_is_printed_as_its_schema_says_and_for_people(place: Path) -> None
     assert shown.returncode == 0, shown.stderr
     assert "agrees" in shown.stdout
     assert "next: paceline run study.toml" in shown.stderr + shown.stdout
+
+
+def test_what_other_adapters_have_shown_is_shown_again(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    paceline(place, "check", "fairness", "study.toml", PACELINE_CACHE=str(cache_root()))
+    bench = Workbench(load_study(place / "study.toml"), place / "store", proving=True)
+
+    assert bench.plan(only_proof=True).runs == ()
+    assert {proof.verdict for proof in bench.fairness().proofs.values()} == {"agrees"}
+
+    monkeypatch.setattr("paceline.workbench.worker_digest", lambda: "of an adapter that was changed")
+
+    assert len(bench.plan(only_proof=True).runs) == 10
+    assert {proof.verdict for proof in bench.fairness().proofs.values()} == {"no proof"}

@@ -185,12 +185,12 @@ def test_compressed_gradients_say_how_wrong_they_are_and_still_train(trained_by_
     trained = trained_by_model("mlp")
     fp16, powersgd = (trained.facts[0][name] for name in ("fp16", "powersgd"))
 
-    assert 1e-5 < fp16["compression_error"]["max"] < 1e-2
+    assert 1e-5 < fp16["compression_error"] < 1e-2
     assert 1e-5 < trained.distance("fp16") < 1e-2
     assert fp16["compressed_from_step"] == 0
     assert powersgd["compressed_from_step"] == POWERSGD_START
     assert powersgd["compression_rate"] > 4
-    assert powersgd["compression_error"]["max"] > 0.01
+    assert powersgd["compression_error"] > 0.01
     for name in ("fp16", "powersgd", "local"):
         losses = np.mean([facts[name]["loss"] for facts in trained.facts], axis=0)
         assert losses[-2:].mean() < losses[:2].mean()
