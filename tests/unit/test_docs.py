@@ -204,6 +204,16 @@ def test_toml_on_pages_is_a_study_or_a_part_of_one(page: Path) -> None:
             read_study(data)
 
 
+def test_worker_is_installed_from_this_repository_as_long_as_no_index_has_it() -> None:
+    files = [*PAGES, *(ROOT / "examples").rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
+    said = {path: re.findall(r"pip install (\S*worker)\b", path.read_text(encoding="utf-8")) for path in files}
+    # Pages speak of the repository's folder, examples of their own.
+    places = [((ROOT if path in PAGES else path.parent) / place).resolve() for path in files for place in said[path]]
+
+    assert len(places) >= 3
+    assert set(places) == {ROOT / "packaging" / "worker"}
+
+
 def test_readme_maps_every_module_of_the_host() -> None:
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     parts = {path.name for path in (SOURCE / "paceline").iterdir() if not path.name.startswith("_")}
