@@ -134,6 +134,28 @@ def test_protocol_page_names_version_events_job_keys_and_exit_codes() -> None:
     }  # fmt: skip
 
 
+def test_protocol_page_names_every_fact_that_the_host_reads() -> None:
+    page = (DOCS / "reference" / "protocol.md").read_text(encoding="utf-8")
+    reading = re.compile(r"\brank(?:s\[0\])?\.facts(?:\.get\(|\[)\"(\w+)\"")
+    read = {
+        name
+        for path in (SOURCE / "paceline").rglob("*.py")
+        for name in reading.findall(path.read_text(encoding="utf-8"))
+    }
+    # The host makes this one itself, of the events of that name.
+    read -= {"evidence"}
+
+    assert len(read) > 5
+    assert read <= set(re.findall(r"`(\w+)`", section("Facts that others read", page)))
+
+
+def test_derived_phases_of_tensorflow_are_told_as_they_are_made() -> None:
+    """By differences where the step is compiled or eager, and where there are peers: see tensorflow_phases."""
+    doc = load_framework("tensorflow").capabilities.knobs["derive_phases"].doc
+
+    assert "with jit_compile, eager or peers" in doc
+
+
 def test_glossary_has_one_row_a_word_and_every_outcome() -> None:
     page = (DOCS / "reference" / "glossary.md").read_text(encoding="utf-8")
     words = re.findall(r"^\| \*\*(.+?)\*\* \|", page, re.MULTILINE)
