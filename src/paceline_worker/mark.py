@@ -48,7 +48,10 @@ def step(loss=None):
 
 
 def phase(name):
-    """`with phase("forward"):` this part of the step. A phase inside another is not counted to the outer one."""
+    """`with phase("forward"):` this part of the step. A phase inside another is not counted to the outer one.
+
+    In a program that loops over `steps`, a phase outside of such a loop is part of no step, and nobody measures it.
+    """
     return _NOTHING if _recorder is None else _recorder.phase(name)
 
 

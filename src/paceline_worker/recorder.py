@@ -22,9 +22,11 @@ class Recorder(object):
         self.wait_for_device = None
         """Called before each reading of the clock, where a device computes on its own."""
         self.open_phases = []
-        """Names of the phases that are under way, the innermost last."""
+        """Phases that are under way, the innermost last."""
         self.looping = False
         """Whether a loop over `steps` is under way."""
+        self.looped = False
+        """Whether there was ever such a loop: then nothing outside of one is part of a step."""
         self._events = events
         self._describe = describe
         self._warmup = job.warmup_steps
@@ -34,6 +36,9 @@ class Recorder(object):
         self._names = list(phases)
         self._origin = None
         self._started = None
+        # A program may tell both before its first step has begun.
+        self._loss = None
+        self._samples = 0
         self._counted = 0
         self._counted_steps = 0
 
@@ -82,7 +87,7 @@ class Recorder(object):
         """The step is over, and the next begins at the same moment; after a block, when that is written."""
         now, cpu = self._now(), clock.cpu()
         if self.open_phases:
-            self.lap(self.open_phases[-1], now)
+            self.lap(self.open_phases[-1].name, now)
         self._rows.append((self._started, now, cpu - self._cpu, self._phases, self._loss))
         if self.taken >= self._warmup and self._samples:
             self._counted += self._samples
@@ -151,29 +156,31 @@ class Recorder(object):
 
 
 class _Phase(object):
-    """A part of a step; what is inside it is taken off it."""
+    """A part of a step; what is inside it is taken off it. Between two loops over `steps` it is part of none."""
 
     def __init__(self, recorder, name):
+        self.name = name
         self._recorder = recorder
-        self._name = name
 
     def __enter__(self):
         recorder = self._recorder
-        recorder.begin()
-        recorder.lap(recorder.open_phases[-1] if recorder.open_phases else None)
-        recorder.open_phases.append(self._name)
+        if recorder.looping or not recorder.looped:
+            recorder.begin()
+            recorder.lap(recorder.open_phases[-1].name if recorder.open_phases else None)
+            recorder.open_phases.append(self)
         return self
 
     def __exit__(self, *_error):
         recorder = self._recorder
-        recorder.open_phases.pop()
-        if recorder.under_way:
-            recorder.lap(self._name)
+        if self in recorder.open_phases:
+            recorder.open_phases.remove(self)
+            if recorder.under_way:
+                recorder.lap(self.name)
         return False
 
 
 class _Loop(object):
-    """The batches of a loop, each of whose rounds is a step."""
+    """The batches of a loop, each of whose rounds is a step; in all else it is what it goes through."""
 
     def __init__(self, recorder, batches):
         self._recorder = recorder
@@ -182,9 +189,18 @@ class _Loop(object):
     def __len__(self):
         return len(self._batches)
 
+    def __getattr__(self, name):
+        # Copying and pickling ask for such names before there are any batches to ask.
+        if name.startswith("__"):
+            raise AttributeError(name)
+        return getattr(self._batches, name)
+
     def __iter__(self):
         recorder = self._recorder
-        recorder.looping = True
+        recorder.looping = recorder.looped = True
+        # Phases before the first loop, or around it, are no part of its steps.
+        recorder.open_phases = []
+        recorder.pause()
         # Making the iterator is waiting for data too: loader processes are started here.
         recorder.begin()
         try:

@@ -14,9 +14,11 @@ import pytest
 from paceline.environments.interpreters import find_interpreter, find_uv
 from paceline.errors import SpecError
 from paceline.record import OutcomeKind, Record
+from paceline.run.inputs import prepare_inputs
 from paceline.run.worker_source import worker_folder
 from paceline.spec import load_study, read_study
 from paceline.workbench import Workbench
+from paceline.workloads import PLACEHOLDERS
 from street import paceline
 
 ROOT = Path(__file__).parents[2]
@@ -122,6 +124,24 @@ open("made.txt", "w").write("gone with the run")
     assert record.ok, record.outcome
     assert record.inputs["files"] == ["train.py", "beside.py", "words.txt"]
     assert not (tmp_path / "made.txt").exists()
+
+
+def test_every_placeholder_is_filled_in_with_the_value_of_the_trial(tmp_path: Path) -> None:
+    (tmp_path / "train.py").write_text("", encoding="utf-8")
+    data = {
+        "study": {"name": "s"},
+        "workload": {
+            "script": "train.py", "batch_per_worker": 8, "arguments": " ".join(f"{{{name}}}" for name in PLACEHOLDERS),
+        },
+        "cluster": {"workers_per_host": 2, "threads_per_worker": 1, "oversubscribe": True},
+        "measure": {"seed": 5},
+    }  # fmt: skip
+    bench = Workbench(read_study(data, source=str(tmp_path / "s.toml")), tmp_path / "store")
+    (trial,) = bench.trials()
+    workload = bench.workload(trial.workload.model, trial.workload.options)
+    inputs = prepare_inputs(workload, trial, tmp_path / "cache", tmp_path / "run", needs_weights=False)
+
+    assert inputs.facts["arguments"] == ["8", "16", "2", "1", "5"]
 
 
 def test_changed_script_is_another_trial(tmp_path: Path) -> None:

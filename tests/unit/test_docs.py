@@ -134,6 +134,28 @@ def test_protocol_page_names_version_events_job_keys_and_exit_codes() -> None:
     }  # fmt: skip
 
 
+def test_protocol_page_names_every_fact_that_the_host_reads() -> None:
+    page = (DOCS / "reference" / "protocol.md").read_text(encoding="utf-8")
+    reading = re.compile(r"\brank(?:s\[0\])?\.facts(?:\.get\(|\[)\"(\w+)\"")
+    read = {
+        name
+        for path in (SOURCE / "paceline").rglob("*.py")
+        for name in reading.findall(path.read_text(encoding="utf-8"))
+    }
+    # The host makes this one itself, of the events of that name.
+    read -= {"evidence"}
+
+    assert len(read) > 5
+    assert read <= set(re.findall(r"`(\w+)`", section("Facts that others read", page)))
+
+
+def test_derived_phases_of_tensorflow_are_told_as_they_are_made() -> None:
+    """By differences where the step is compiled or eager, and where there are peers: see tensorflow_phases."""
+    doc = load_framework("tensorflow").capabilities.knobs["derive_phases"].doc
+
+    assert "with jit_compile, eager or peers" in doc
+
+
 def test_glossary_has_one_row_a_word_and_every_outcome() -> None:
     page = (DOCS / "reference" / "glossary.md").read_text(encoding="utf-8")
     words = re.findall(r"^\| \*\*(.+?)\*\* \|", page, re.MULTILINE)
@@ -202,6 +224,16 @@ def test_toml_on_pages_is_a_study_or_a_part_of_one(page: Path) -> None:
         assert set(data) <= set(SECTIONS)
         if "study" in data and "wrong" not in marks:
             read_study(data)
+
+
+def test_worker_is_installed_from_this_repository_as_long_as_no_index_has_it() -> None:
+    files = [*PAGES, *(ROOT / "examples").rglob("*.md"), *(ROOT / "examples").rglob("*.py")]
+    said = {path: re.findall(r"pip install (\S*worker)\b", path.read_text(encoding="utf-8")) for path in files}
+    # Pages speak of the repository's folder, examples of their own.
+    places = [((ROOT if path in PAGES else path.parent) / place).resolve() for path in files for place in said[path]]
+
+    assert len(places) >= 3
+    assert set(places) == {ROOT / "packaging" / "worker"}
 
 
 def test_readme_maps_every_module_of_the_host() -> None:

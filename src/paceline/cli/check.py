@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.cli.run import Narrator
-from paceline.compare import AGREES
+from paceline.compare import AGREES, NO_PROOF, NOT_COMPARABLE, Proof
 from paceline.errors import FairnessError
 from paceline.spec import load_study
 from paceline.workbench import Workbench, store_folder
@@ -37,10 +38,23 @@ def main(args: argparse.Namespace) -> int:
     failed = [proof for proof in proofs if proof.verdict != AGREES]
     if failed or not proofs:
         names = ", ".join(dict.fromkeys(f"{proof.name} ({proof.verdict})" for proof in failed)) or "nothing to prove"
-        raise FairnessError(
-            f"not shown to compute the same: {names}",
-            hint=f"the reasons stand above; what failed runs again with: "
-            f"{command(args, 'check', 'fairness', args.study, '--retry-failed')}",
-        )
+        raise FairnessError(f"not shown to compute the same: {names}", hint=_what_to_do(args, failed))
     say(f"next: {command(args, 'run', args.study)}")
     return 0
+
+
+def _what_to_do(args: argparse.Namespace, failed: Sequence[Proof]) -> str:
+    if not failed:
+        return (
+            "a proof needs a framework that trains a model and can run here; what is skipped and why: "
+            f"{command(args, 'plan', args.study)}"
+        )
+    verdicts = {proof.verdict for proof in failed}
+    advice = ["the reasons stand above"]
+    if NO_PROOF in verdicts:
+        again = command(args, "check", "fairness", args.study, "--retry-failed")
+        advice.append(f"what failed runs again with: {again}")
+    if NOT_COMPARABLE in verdicts:
+        # Those runs ended well, so there is nothing to run again.
+        advice.append("what is not comparable is measured and shown, and not ranked: docs/concepts/fairness.md")
+    return "; ".join(advice)

@@ -49,7 +49,7 @@ KNOBS = {
     "derive_phases": Knob(
         default=True,
         doc="After the measured steps, profile some more and give the fact phases_derived: by operators, or with "
-        "jit_compile or eager by differences of programs of parts of the step.",
+        "jit_compile, eager or peers (parameter servers excepted) by differences of programs of parts of the step.",
     ),
 }  # fmt: skip
 

@@ -13,9 +13,11 @@ from typing import Any
 
 from paceline.spec.study import Network, Repeats
 from paceline.units import BYTES, BYTES_PER_SECOND, FRACTION, SECONDS, parse_quantity
+from paceline.workloads import PLACEHOLDERS, unknown_placeholders
 
 REQUIRED = object()
 """Marks a key without a default."""
+_FILLED_IN = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -46,6 +48,14 @@ def _words(value: Any) -> str:
     except ValueError as error:
         raise ValueError(f"{value!r} cannot be split into words: {error}") from None
     return value
+
+
+def _arguments(value: Any) -> str:
+    text = _words(value)
+    if unknown := unknown_placeholders(text):
+        braced = f"{{{unknown[0]}}}"
+        raise ValueError(f"nothing fills in {braced}; to hand it over as it is, double the braces: {{{braced}}}")
+    return text
 
 
 def _whole(minimum: int) -> Callable[[Any], int]:
@@ -133,9 +143,8 @@ SECTIONS: dict[str, dict[str, Key]] = {
             doc="Instead of a model: a training program of yours, a Python file beside the study.",
         ),
         "arguments": Key(
-            parse=_words, default="",
-            doc="The script's arguments, as one text; {batch_per_worker}, {batch_global}, {workers}, {threads}, {seed} "
-            "are filled in.",
+            parse=_arguments, default="",
+            doc=f"The script's arguments, as one text; {_FILLED_IN} are filled in.",
         ),
         "files": Key(
             parse=_words, default="", axis=False,

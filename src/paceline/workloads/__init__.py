@@ -14,10 +14,13 @@ from paceline.errors import SpecError, did_you_mean
 from paceline.workloads.graph import Graph
 from paceline.workloads.graph_file import load_graph_file
 from paceline.workloads.options import checked_options
-from paceline.workloads.program import Program, read_program
+from paceline.workloads.program import PLACEHOLDERS, Program, read_program, unknown_placeholders
 from paceline.workloads.workload import Workload, known_sizes
 
-__all__ = ["MODELS", "Graph", "Program", "Workload", "known_sizes", "load_workload", "read_program"]
+__all__ = [
+    "MODELS", "PLACEHOLDERS", "Graph", "Program", "Workload", "known_sizes", "load_workload", "read_program",
+    "unknown_placeholders",
+]  # fmt: skip
 
 MODELS: dict[str, str] = {
     "mlp": "paceline.workloads.mlp:mlp",

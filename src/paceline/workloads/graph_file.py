@@ -23,6 +23,8 @@ from paceline.workloads.options import checked_options
 FUNCTION = "graph"
 """Name of the function that a file must have."""
 EXAMPLE = "see examples/own_graph/model.py"
+INSTALLED = frozenset({"site-packages", "dist-packages"})
+"""Folders of packages. They stay imported: many of them break when they are imported twice."""
 
 
 def load_graph_file(path: Path, options: Mapping[str, object]) -> Graph:
@@ -73,18 +75,18 @@ def _as_module(path: Path) -> Iterator[ModuleType]:
     """A module of the file for as long as it is executed, with its folder on the path, as if it were started."""
     module = ModuleType(f"paceline_graph_of_{path.stem}")
     module.__file__ = str(path)
-    folder = str(path.resolve().parent)
+    folder = path.resolve().parent
     sys.modules[module.__name__] = module
-    sys.path.insert(0, folder)
+    sys.path.insert(0, str(folder))
     before = set(sys.modules)
     try:
         yield module
     finally:
-        sys.path.remove(folder)
+        sys.path.remove(str(folder))
         del sys.modules[module.__name__]
         # Modules beside the file: two studies may both have a blocks.py.
         for name in set(sys.modules) - before:
-            if (getattr(sys.modules[name], "__file__", None) or "").startswith(folder):
+            if _is_own(getattr(sys.modules[name], "__file__", None) or "", folder):
                 del sys.modules[name]
 
 
@@ -107,7 +109,13 @@ def _told(path: Path) -> Iterator[None]:
 
 def _where(path: Path, error: BaseException) -> str:
     """The last line of the user's own files on the way to the error."""
-    folder = str(path.resolve().parent)
+    folder = path.resolve().parent
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename == str(path) or frame.filename.startswith(folder + "/")]
+    own = [frame for frame in frames if frame.filename == str(path) or _is_own(frame.filename, folder)]
     return f"{own[-1].filename}, line {own[-1].lineno}" if own else str(path)
+
+
+def _is_own(file: str, folder: Path) -> bool:
+    """Whether a file belongs to the user's folder, and not to what is installed in an environment inside it."""
+    place = Path(file)
+    return place.is_relative_to(folder) and INSTALLED.isdisjoint(place.relative_to(folder).parts)

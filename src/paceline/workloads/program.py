@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import hashlib
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -19,6 +20,10 @@ from paceline.workloads.graph import HASH_DIGITS
 
 HASH_PREFIX = "script:"
 """Tells the identity of a program from that of a graph."""
+PLACEHOLDERS = ("batch_per_worker", "batch_global", "workers", "threads", "seed")
+"""Names that may stand in braces in a program's arguments."""
+_IN_BRACES = re.compile(r"\{\{([^\W\d]\w*)\}\}|\{([^\W\d]\w*)\}")
+"""A name in double braces, or in single ones. Other braces, of JSON for example, mean nothing to us."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,7 +36,7 @@ class Program:
     files: tuple[str, ...]
     """Names relative to the folder, the script first."""
     arguments: str
-    """As they would be typed; names in braces are filled in for each trial."""
+    """As they would be typed; PLACEHOLDERS in braces are filled in for each trial."""
     hash: str
     """Of the names and contents of all files; arguments are options of the trial."""
     layer_kinds: ClassVar[frozenset[str]] = frozenset()
@@ -42,11 +47,12 @@ class Program:
         return self.files[0]
 
     def argv(self, values: Mapping[str, object]) -> list[str]:
-        """The arguments as words, with the trial's values for the names in braces."""
-        text = self.arguments
-        for name, value in values.items():
-            text = text.replace("{" + name + "}", str(value))
-        return shlex.split(text)
+        """The arguments as words, with the trial's values for the names in braces; of double braces one is left."""
+
+        def filled(found: re.Match[str]) -> str:
+            return f"{{{found[1]}}}" if found[1] else str(values[found[2]])
+
+        return shlex.split(_IN_BRACES.sub(filled, self.arguments))
 
     def contents(self) -> Iterator[tuple[str, bytes]]:
         """Every file as it is now.
@@ -60,6 +66,11 @@ class Program:
         yield from found
 
 
+def unknown_placeholders(arguments: str) -> list[str]:
+    """Names in braces that nobody fills in."""
+    return [name for _, name in _IN_BRACES.findall(arguments) if name and name not in PLACEHOLDERS]
+
+
 def read_program(script: Path, arguments: str = "", files: str = "") -> Program:
     """Find all files of a script.
 
@@ -69,17 +80,17 @@ def read_program(script: Path, arguments: str = "", files: str = "") -> Program:
         files: further names or patterns, relative to the script's folder, separated by spaces.
 
     Raises:
-        SpecError: a file that is not there, or lies elsewhere.
+        SpecError: a file that is not there, lies elsewhere, or cannot be read.
     """
-    if not script.is_file():
-        raise SpecError(f"{script}: no such script", hint="paths are relative to the study file")
-    folder = script.resolve().parent
-    found = {
-        script.name: None,
-        **dict.fromkeys(_imported(script.name, folder)),
-        **dict.fromkeys(_listed(files, folder)),
-    }
     try:
+        if not script.is_file():
+            raise SpecError(f"{script}: no such script", hint="paths are relative to the study file")
+        folder = script.resolve().parent
+        found = {
+            script.name: None,
+            **dict.fromkeys(_imported(script.name, folder)),
+            **dict.fromkeys(_listed(files, folder)),
+        }
         digest = _hash([(name, (folder / name).read_bytes()) for name in found])
     except OSError as error:
         raise SpecError(f"{error.filename}: cannot be read: {error.strerror}", hint="check its permissions") from None

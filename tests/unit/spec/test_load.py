@@ -71,6 +71,11 @@ def test_script_needs_no_framework_and_lists_of_arguments_are_an_axis() -> None:
     assert study.folder == Path("folder")
 
 
+@pytest.mark.parametrize("arguments", ["{seed}", '--json \'{"a": {"b": 1}}\'', "--name {{epoch}}", "{} {0} { a }"])
+def test_braces_that_are_no_unknown_name_are_left_alone(arguments: str) -> None:
+    assert read_study(scripted(arguments=arguments)).axes["workload.arguments"] == (arguments,)
+
+
 def test_environment_of_a_framework_may_stand_in_its_own_table() -> None:
     data = {**MINIMAL, "framework": {"name": ["null", "torch"], "torch": {"environment": "torch-old", "compile": True}}}
     study = read_study(data)
@@ -107,6 +112,11 @@ def test_environment_of_a_framework_may_stand_in_its_own_table() -> None:
         (changed("workload", arguments="--fast"), "belongs to a script", "[workload.MODEL]"),
         (scripted(arguments=["--a", "'open"]), "cannot be split into words", "as one text"),
         (scripted(arguments=[["--a"]]), "should be a text in quotes", "as one text"),
+        (
+            scripted(arguments=["--b {workers}", "--b {batch_size}"]),
+            "nothing fills in {batch_size};",
+            "{batch_per_worker}",
+        ),
         (
             changed("framework", environment="torch-cpu", interpreter="/usr/bin/python3"),
             "interpreter and environment exclude each other",

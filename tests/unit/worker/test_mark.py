@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from types import SimpleNamespace
 from typing import Any
 
@@ -195,6 +196,65 @@ def test_loop_has_the_length_of_what_it_goes_through(monkeypatch) -> None:
     attached(monkeypatch)
 
     assert len(mark.steps([1, 2, 3])) == 3
+
+
+def test_samples_and_loss_may_be_told_before_the_first_step(monkeypatch, ticks) -> None:
+    recorder, lines = attached(monkeypatch, warmup=0, steps=2)
+    mark.loss(9.0)
+
+    def train() -> None:
+        for number, batch in enumerate([[0] * 4] * 5):
+            ticks.at += 1.0
+            mark.samples(len(batch))
+            mark.step(float(number))
+
+    with pytest.raises(mark.Finished):
+        train()
+
+    # The first call of step only starts the clock.
+    assert lines.steps()[0]["loss"] == [1.0, 2.0]
+    assert recorder.samples_per_step == 4.0
+
+
+def test_phases_before_between_and_around_loops_are_in_no_step(monkeypatch, ticks) -> None:
+    _, lines = attached(monkeypatch, warmup=0, steps=4)
+
+    def evaluate() -> None:
+        with mark.phase("evaluation"), mark.phase("forward"):
+            ticks.at += 100.0
+
+    def epoch() -> None:
+        with mark.phase("epoch"):
+            for _ in mark.steps([1, 2]):
+                with mark.phase("forward"):
+                    ticks.at += 1.0
+
+    evaluate()
+    epoch()
+    evaluate()
+    with pytest.raises(mark.Finished):
+        epoch()
+
+    (block,) = lines.steps()
+    assert block["wall_s"] == [1.0] * 4
+    assert block["phases"] == {"data": [0.0] * 4, "forward": [1.0] * 4}
+
+
+def test_loop_has_the_attributes_of_what_it_goes_through(monkeypatch) -> None:
+    class Loader(list):  # type: ignore[type-arg]
+        epoch = 0
+
+        def set_epoch(self, epoch: int) -> None:
+            self.epoch = epoch
+
+    attached(monkeypatch)
+    loader = Loader()
+    loop = mark.steps(loader)
+    loop.set_epoch(3)
+
+    assert (loader.epoch, loop.epoch) == (3, 3)
+    assert not hasattr(loop, "sampler")
+    assert copy.copy(loop).epoch == 3
 
 
 def test_loss_is_read_when_the_block_is_written_and_without_its_history(monkeypatch, ticks) -> None:

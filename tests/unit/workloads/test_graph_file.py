@@ -57,6 +57,38 @@ def test_file_may_import_what_lies_beside_it_and_leaves_nothing_behind(tmp_path:
     assert sys.path == path
 
 
+@pytest.mark.parametrize("place", ["project/.venv/lib/python3/site-packages", "project2"])
+def test_only_modules_of_its_own_folder_are_imported_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, place: str
+) -> None:
+    for folder in ("project", place):
+        (tmp_path / folder).mkdir(parents=True)
+    (tmp_path / place / "installed_elsewhere.py").write_text("", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(tmp_path / place))
+    name = written(tmp_path / "project", "import installed_elsewhere\n" + GOOD)
+    try:
+        load_workload(name, {}, tmp_path / "project")
+
+        assert "installed_elsewhere" in sys.modules
+    finally:
+        sys.modules.pop("installed_elsewhere", None)
+
+
+def test_error_in_an_installed_package_is_told_with_the_line_that_called_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    packages = tmp_path / ".venv" / "site-packages"
+    packages.mkdir(parents=True)
+    (packages / "raises_when_called.py").write_text("def call():\n    raise KeyError('x')\n", encoding="utf-8")
+    monkeypatch.syspath_prepend(str(packages))
+    text = "import raises_when_called\nraises_when_called.call()\n"
+    try:
+        with pytest.raises(SpecError, match=r"model\.py, line 5: KeyError"):
+            load_workload(written(tmp_path, text), {}, tmp_path)
+    finally:
+        sys.modules.pop("raises_when_called", None)
+
+
 @pytest.mark.parametrize(
     ("text", "told", "hint"),
     [

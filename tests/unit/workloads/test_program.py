@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 from pathlib import Path
 
 import pytest
@@ -73,6 +74,31 @@ def test_arguments_are_words_with_the_values_of_the_trial(folder: Path) -> None:
     program = read_program(folder / "train.py", "--batch {batch_per_worker} --title 'my own' --json '{\"a\": 1}'")
 
     assert program.argv({"batch_per_worker": 32}) == ["--batch", "32", "--title", "my own", "--json", '{"a": 1}']
+
+
+def test_braces_that_hold_no_name_stay_and_double_ones_hand_over_a_name(folder: Path) -> None:
+    program = read_program(folder / "train.py", '\'{"a": {"b": {seed}}}\' {} {{epoch}}-{{seed}}')
+
+    assert program.argv({"seed": 7}) == ['{"a": {"b": 7}}', "{}", "{epoch}-{seed}"]
+
+
+@pytest.mark.parametrize("name", ["train.py", "late.py", "configs/a.toml"])
+def test_file_that_cannot_be_read_is_an_error_of_the_study(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    read = Path.read_bytes
+
+    def refused(path: Path) -> bytes:
+        # The tests may run as root, who may read everything.
+        if path == folder / name:
+            raise PermissionError(errno.EACCES, "Permission denied", str(path))
+        return read(path)
+
+    monkeypatch.setattr(Path, "read_bytes", refused)
+    with pytest.raises(SpecError, match=f"{name}: cannot be read: Permission denied") as caught:
+        read_program(folder / "train.py", files="configs/*.toml")
+
+    assert "permissions" in (caught.value.hint or "")
 
 
 def test_files_that_changed_since_they_were_planned_are_not_run(folder: Path) -> None:
