@@ -54,6 +54,9 @@ def test_two_devices_of_one_process_train_what_two_processes_train_and_giving_ev
     (events,) = rig.run(rig.job(resnet, devices=2, strategy="mirrored", batch=4, evidence=True), tmp_path)
 
     assert facts_of(events)["wrapped"] == "MirroredStrategy"
+    # Of one worker, whichever process it is in; the exchange adds a little.
+    flops = facts_of(two_processes[0])["framework_flops"]
+    assert facts_of(events)["framework_flops"] == pytest.approx(flops, rel=0.1)
     both = np.mean([losses_of(one) for one in two_processes], axis=0)
     np.testing.assert_allclose(losses_of(events), both, rtol=1e-5)
     given = {event["what"]: set(event["tensors"]) for event in events if event["event"] == "evidence"}
