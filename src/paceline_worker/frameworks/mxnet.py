@@ -94,7 +94,7 @@ class Training(object):
             "wrapped": self.group.name,
             # The only phase that computes contains the wait for peers: a core that is idle then was not taken away.
             "waits": job.workers > 1,
-            "dropout": "MXNet's generator, seeded by worker",
+            "dropout": "MXNet's generator, seeded by worker" if job.drops_out else None,
             "framework_flops": None,
         }
 

@@ -157,7 +157,7 @@ def common_facts(job):
         "onednn": onednn,
         "precision": job.knobs["precision"],
         "compiled": "no (eager)" if job.knobs["eager"] else "tf.function" + " with XLA" * job.knobs["jit_compile"],
-        "dropout": "TensorFlow's stateful generator, seeded by rank",
+        "dropout": "TensorFlow's stateful generator, seeded by rank" if job.drops_out else None,
     }
 
 

@@ -99,7 +99,7 @@ class Training(object):
             "compiled": knobs["compile"],
             "wrapped": way.wrapped,
             "loss_over": way.loss_over,
-            "dropout": "PyTorch's own generator, seeded by {}".format(way.seeded_by),
+            "dropout": "PyTorch's own generator, seeded by {}".format(way.seeded_by) if self.job.drops_out else None,
             "layer_hooks": way.layers is not None,
             "framework_flops": torch_evidence.counted_flops(self.job) if self.job.evidence else None,
         }
