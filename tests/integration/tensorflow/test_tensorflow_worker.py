@@ -66,6 +66,7 @@ def test_two_devices_of_one_process_train_what_two_processes_train_and_giving_ev
 
 def test_parts_of_the_step_come_from_operators_and_fill_it(rig, tmp_path):
     (events,) = rig.run(rig.job(load_workload("lenet5"), batch=4), tmp_path)
+    assert 0 < facts_of(events)["compile_s"] < only(events, "ready")["setup_s"]
     derived = facts_of(events)["phases_derived"]
 
     assert derived["by"] == "operators"
