@@ -106,6 +106,10 @@ class Training(object):
             # Before phases are derived, which the run's own peak contains.
             "peak_rss_steps_bytes": protocol.peak_rss_bytes(),
         }
+        if self.store_updates:
+            facts["phases_mixed"] = {
+                "phases": ["communication", "update"], "why": "the key-value store applies the optimizer"
+            }  # fmt: skip
         facts.update(self.group.facts())
         return facts
 

@@ -119,6 +119,7 @@ class Serving(object):
             "wrapped": "parameter servers",
             "waits": True,
             "framework_flops": None,
+            "phases_mixed": {"phases": ["communication", "update"], "why": "the servers apply the optimizer"},
         }
 
     def late_facts(self):

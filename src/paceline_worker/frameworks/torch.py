@@ -105,8 +105,13 @@ class Training(object):
             "layer_hooks": way.layers is not None,
             "framework_flops": torch_evidence.counted_flops(self.job) if self.job.evidence else None,
         }
-        if way.communication_in is not None:
-            facts["communication_in"] = way.communication_in
+        if knobs["accumulate"] > 1:
+            # In a proof, whose batch is small, they may be fewer than asked for.
+            facts["micro_batches"] = way.micro_batches
+        if way.communication_in:
+            facts["phases_mixed"] = {
+                "phases": list(way.communication_in) + ["communication"], "why": way.communication_why,
+            }  # fmt: skip
             # A core that is idle in such a phase waits for peers: it was not taken away.
             facts["waits"] = True
         if way.layers is not None:

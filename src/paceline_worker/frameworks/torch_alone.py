@@ -20,8 +20,10 @@ class Alone(object):
     """Phases of its step; without "communication" where an exchange has no boundary that a timer could see."""
     begins_with_last_gradient = True
     """Whether exposed communication is what follows the last gradient of the backward pass."""
-    communication_in = None
-    """In which other phases it communicates, in words; None: in none."""
+    communication_in = ()
+    """In which other phases it communicates."""
+    communication_why = None
+    """What it does there, in words."""
     channels_last_filters = True
     """Whether filters keep the layout of the images; off where an exchange lays out parameters anew."""
     loss_over = "worker"
@@ -98,13 +100,13 @@ class Alone(object):
         make = torch_phases.cpu_step if self.device.type == "cpu" else torch_phases.cuda_step
         return make(batch, self.forward(), self.optimizer, steps, self.gradients, self.layers)
 
-    def before_first_update(self, act):
-        """Call `act` once, when the gradients of the first step are what the optimizer is about to see."""
     @property
     def micro_batches(self):
         """Into how many its batch is cut."""
         return micro_batches(self.job.batch, self.job.knobs["accumulate"])
 
+    def before_first_update(self, act):
+        """Call `act` once, when the gradients of the first step are what the optimizer is about to see."""
 
         def once(*_arguments):
             handle.remove()

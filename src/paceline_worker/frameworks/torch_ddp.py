@@ -46,7 +46,8 @@ class Zero(Ddp):
     """Each rank keeps the optimizer's state of, and updates, its share of the parameters, and sends them to all."""
 
     wrapped = "DistributedDataParallel + ZeroRedundancyOptimizer"
-    communication_in = "update: every rank sends the parameters that it has updated to all others"
+    communication_in = ("update",)
+    communication_why = "every rank sends the parameters that it has updated to all others"
 
     def share(self):
         super().share()
@@ -64,7 +65,8 @@ class PostLocalSgd(Ddp):
     """Gradients are averaged in the first steps; then each rank goes by itself, and weights are, now and then."""
 
     wrapped = "DistributedDataParallel + PostLocalSGDOptimizer"
-    communication_in = "update: weights are averaged there, once in a period"
+    communication_in = ("update",)
+    communication_why = "weights are averaged in the update, once in a period"
     # The averager hands back every parameter as a piece of one flat tensor, in row-major order.
     channels_last_filters = False
 

@@ -98,6 +98,7 @@ def test_workers_of_a_parameter_server_share_its_weights_and_count_how_stale_the
     for events in (first, second):
         assert 0 <= facts_of(events)["staleness"]["mean"] <= facts_of(events)["staleness"]["max"]
         assert set(facts_of(events)["phases_derived"]["seconds"]) == {"forward", "backward", "communication"}
+        assert set(facts_of(events)["phases_mixed"]["phases"]) == {"communication", "update"}
 
 
 def test_a_taken_port_is_named(rig, tmp_path):
