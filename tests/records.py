@@ -154,11 +154,12 @@ def make_record(**changes: Any) -> Record:
     """A clean record; words of make_trial, of make_samples and fields of Record change it.
 
     Each repeat gets a seed of its own unless `random_seed` is given, so repeats differ as real ones do.
-    `machine_id` is short for a machine that differs in its id alone.
+    `machine_id` is short for a machine that differs in its id alone; `facts` are those of every rank.
     """
     shape = {k: changes.pop(k) for k in list(changes) if k in _SAMPLE_WORDS}
     fields = {k: changes.pop(k) for k in list(changes) if k in _FIELDS and k != "layers"}
     machine = MACHINE | ({"id": changes.pop("machine_id")} if "machine_id" in changes else {})
+    facts = changes.pop("facts", {})
     trial = fields.pop("trial", None) or make_trial(**changes)
     repeat, attempt = fields.get("repeat", 0), fields.get("attempt", 0)
     samples = make_samples(trial, **({"random_seed": 1 + repeat} | shape))
@@ -176,6 +177,7 @@ def make_record(**changes: Any) -> Record:
             setup_s=2.0,
             peak_rss_bytes=400 * 2**20,
             cpu_s=10.0,
+            facts=facts,
         )
         for rank in range(trial.workers)
     )
@@ -213,9 +215,9 @@ def failed_record(kind: str = "failed", **changes: Any) -> Record:
 def fused_record(*, by: str = "differences", seconds: dict[str, float] | None = None, **changes: Any) -> Record:
     """A run whose measured phases are data and step; `seconds` are derived, other facts as `step_s_derived`, `compile_s`.
 
-    Without `seconds` nothing is derived.
+    Without `seconds` nothing is derived; `facts` are those of every rank.
     """
-    facts: dict[str, Any] = {}
+    facts: dict[str, Any] = dict(changes.pop("facts", {}))
     if "compile_s" in changes:
         facts["compile_s"] = changes.pop("compile_s")
     if seconds is not None:

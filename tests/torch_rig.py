@@ -56,7 +56,7 @@ class Rig:
         return {
             "version": 1, "run_id": "test", "repeat": 0,
             "framework": {"name": "torch", "module": TORCH.module, "strategy": strategy, "knobs": knobs},
-            "graph": files["graph"], "weights": files["weights"],
+            "graph": files["graph"], "drops_out": graph.drops_out, "weights": files["weights"],
             "input": {"kind": kind, "index": files["data"], "loader_workers": loader_workers},
             "batch_per_worker": batch, "seed": 0, "world_size": world,
             "processes": [

@@ -19,6 +19,14 @@ def batch_indices(step, rank, world_size, batch, samples):
     return [(first + k) % samples for k in range(batch)]
 
 
+def micro_batches(batch, wanted):
+    """Into how many equal pieces a batch is cut where `wanted` are wanted: the most that it allows, no more than that.
+
+    Only a proof's batch, which is smaller than the one that is measured, may allow fewer.
+    """
+    return max(count for count in range(1, wanted + 1) if batch % count == 0)
+
+
 def cycle_steps(world_size, batch, samples):
     """Number of steps after which a rank reads the same batches again."""
     return samples // math.gcd(samples, world_size * batch)

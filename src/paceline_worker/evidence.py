@@ -25,6 +25,13 @@ def write(events, what, pairs):
     events.write("evidence", what=what, tensors={name: describe(name, array) for name, array in pairs})
 
 
+def soon_enough(steps, start, period):
+    """(start, period) of what begins with step `start` and has a turn every `period` steps, made short enough for a
+    proof of so many steps: half of them are left to it, and it has two turns at least."""
+    start = min(start, steps // 2)
+    return start, max(1, min(period, (steps - start) // 2))
+
+
 def describe(name, array):
     """Norm and sketch of one tensor."""
     flat = np.ascontiguousarray(array).reshape(-1)

@@ -55,6 +55,8 @@ class Job(object):
         self.device = data["device"]
         self.graph = data["graph"]
         """What to train; None where a program of the user's brings its own model."""
+        self.drops_out = data.get("drops_out", False)
+        """Whether the graph that was asked for has dropout; a proof's `graph` comes without."""
         self.program = data.get("program")
         """{"folder", "script", "arguments", "files"} of a user's own training program; else None."""
         self.weights = data["weights"]

@@ -6,12 +6,12 @@ concerns that part.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from paceline.compare.rows import Phase, Row
-from paceline.record.phases import COMMUNICATION, FUSED
+from paceline.record.phases import COMMUNICATION, FUSED, in_order
 
 CONCERNS = {
     COMMUNICATION: ("wrapped",),
@@ -27,7 +27,7 @@ class Factor:
     """The largest part of the gap between two rows."""
 
     phase: str
-    """Part of the step."""
+    """Part of the step; parts that one of the rows cannot tell apart are one: "communication and update together"."""
     seconds: float
     """By which the slower row spends more time in it, a step."""
     share: float
@@ -55,14 +55,28 @@ def factor_behind(
     if not ours or not theirs or gap <= 0:
         return None
     more = {name: _seconds(theirs.get(name)) - _seconds(ours.get(name)) for name in dict.fromkeys((*ours, *theirs))}
-    phase = max(more, key=lambda name: more[name])
+    mixed = in_order(name for row in (faster, slower) if row.phases_mixed for name in row.phases_mixed.phases)
+    summed = {phases: sum(more[name] for name in phases if name in more) for phases in _groups(more, mixed)}
+    phases = max(summed, key=lambda one: summed[one])
     return Factor(
-        phase=phase,
-        seconds=more[phase],
-        share=more[phase] / gap,
-        derived=phase in faster.phases_derived or phase in slower.phases_derived,
-        differing=_differing(phase, faster, slower, faster_traits, slower_traits),
+        phase=together(phases),
+        seconds=summed[phases],
+        share=summed[phases] / gap,
+        derived=any(name in faster.phases_derived or name in slower.phases_derived for name in phases),
+        differing=_differing(phases, faster, slower, faster_traits, slower_traits),
     )
+
+
+def together(phases: Sequence[str]) -> str:
+    """One part by its name, several as "communication and update together"."""
+    *others, last = phases
+    return f"{', '.join(others)} and {last} together" if others else last
+
+
+def _groups(names: Iterable[str], mixed: tuple[str, ...]) -> list[tuple[str, ...]]:
+    """Parts that can be told apart, one by one, and those that cannot as one. All mixtures meet in communication."""
+    groups: list[tuple[str, ...]] = [(name,) for name in names if name not in mixed]
+    return [*groups, mixed] if mixed else groups
 
 
 def _parts(row: Row) -> dict[str, Phase]:
@@ -79,13 +93,13 @@ def _seconds(phase: Phase | None) -> float:
 
 
 def _differing(
-    phase: str, faster: Row, slower: Row, faster_traits: Mapping[str, str], slower_traits: Mapping[str, str]
+    phases: Sequence[str], faster: Row, slower: Row, faster_traits: Mapping[str, str], slower_traits: Mapping[str, str]
 ) -> tuple[str, ...]:
     if faster.framework == slower.framework:
         pairs = {name: (value, slower.knobs.get(name)) for name, value in faster.knobs.items()}
         pairs["strategy"] = (faster.strategy, slower.strategy)
         pairs["threads"] = (faster.threads_per_worker, slower.threads_per_worker)
     else:
-        wanted = CONCERNS.get(phase, COMPUTING)
+        wanted = dict.fromkeys(name for phase in phases for name in CONCERNS.get(phase, COMPUTING))
         pairs = {name: (faster_traits.get(name), slower_traits.get(name)) for name in wanted}
     return tuple(f"{name}: {a} | {b}" for name, (a, b) in pairs.items() if a != b)

@@ -10,7 +10,7 @@ from typing import Any
 from paceline.compare.efficiency import Scaling
 from paceline.compare.quantity import Quantity, finite, from_interval
 from paceline.compare.runs import Runs
-from paceline.record.phases import PhaseTime
+from paceline.record.phases import Mixed, PhaseTime, mixed_of
 from paceline.record.summary import RunSummary
 from paceline.stats import mean_interval, plain_interval
 
@@ -90,6 +90,8 @@ class Row:
     """Measured, in the order of the step."""
     phases_derived: Mapping[str, Phase]
     """What is inside a fused step, where that could be derived."""
+    phases_mixed: Mixed | None
+    """Which of them cannot be told apart; None: they all can."""
     communication_transfer_s: Quantity | None
     """The exchange itself: the communication phase of the rank that waited least. None: not timed, or one rank."""
     communication_waiting_s: Quantity | None
@@ -97,7 +99,9 @@ class Row:
     setup_s: Quantity | None
     """Process start to first step, compilation ahead of it included; slowest rank."""
     compile_s: Quantity | None
-    """Compilation ahead of the first step; None where the framework does not tell."""
+    """Tracing and compilation ahead of the first step; None where the framework does not tell."""
+    compile_in_first_step_s: Quantity | None
+    """Compilation in the first step; None where the framework does not tell."""
     first_step_s: Quantity | None
     """The very first step, which is in no other number; None without warm-up."""
     warnings: tuple[RowWarning, ...]
@@ -130,6 +134,7 @@ class Row:
                 data[name] = value.to_json()
         for name in ("phases", "phases_derived"):
             data[name] = {phase: found.to_json() for phase, found in getattr(self, name).items()}
+        data["phases_mixed"] = self.phases_mixed.to_json() if self.phases_mixed else None
         data["warnings"] = [warning.to_json() for warning in self.warnings]
         data["knobs"] = dict(self.knobs)
         return data
@@ -159,10 +164,12 @@ def make_row(runs: Runs, *, key: str, label: str, scaling: Scaling, base: str | 
         base=base,
         phases=_phases(runs, lambda summary: summary.phases),
         phases_derived=_phases(runs, lambda summary: summary.phases_derived),
+        phases_mixed=next((mixed for record, _ in runs.measured if (mixed := mixed_of(record.ranks))), None),
         communication_transfer_s=_mean(runs, "communication_transfer_s", "s"),
         communication_waiting_s=_plain_mean(runs, "communication_waiting_s", "s"),
         setup_s=_mean(runs, "setup_s", "s"),
         compile_s=_mean(runs, "compile_s", "s"),
+        compile_in_first_step_s=_mean(runs, "compile_in_first_step_s", "s"),
         first_step_s=_mean(runs, "first_step_s", "s"),
         warnings=_warnings(runs),
         label=label,

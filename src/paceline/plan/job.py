@@ -24,6 +24,7 @@ def make_job(
     processes: Sequence[Process],
     weights: Mapping[str, str] | None,
     data_index: str | None,
+    drops_out: bool = False,
 ) -> dict[str, Any]:
     """The job as the worker reads it (paceline_worker.protocol.Job documents each field)."""
     workers = [p for p in processes if p.rank is not None]
@@ -49,6 +50,7 @@ def make_job(
             "knobs": dict(trial.framework.knobs),
         },
         "graph": None if graph is None else dict(graph),
+        "drops_out": drops_out,
         "program": None if program is None else dict(program),
         "weights": None if weights is None else dict(weights),
         "input": {

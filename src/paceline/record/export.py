@@ -36,8 +36,8 @@ MAIN_TRIAL_COLUMNS = (
 
 _PLAIN_SUMMARY = (
     "throughput", "step_s", "communication_transfer_s", "communication_waiting_s", "cpu_utilisation",
-    "peak_rss_bytes", "peak_rss_rank_bytes", "first_step_s", "compile_s", "setup_s", "loss_first", "loss_last",
-    "n_steps", "n_ranks",
+    "peak_rss_bytes", "peak_rss_rank_bytes", "first_step_s", "compile_s", "compile_in_first_step_s", "setup_s",
+    "loss_first", "loss_last", "n_steps", "n_ranks",
 )  # fmt: skip
 
 

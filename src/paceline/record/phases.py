@@ -8,7 +8,7 @@ the rank fact `phases_derived`. Derived numbers are never put among the measured
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -23,6 +23,8 @@ FUSED = "step"
 """The phase that holds all that a compiled step does; what is derived are parts of it."""
 DERIVED_FACT = "phases_derived"
 """{"by": how, "seconds": phase → seconds a step, "steps": how many, "step_s": the whole step beside them, if known}."""
+MIXED_FACT = "phases_mixed"
+"""{"phases": those that no timer can tell apart, "why": in words}."""
 ORDER = ("data", "forward", "backward", COMMUNICATION, "update", "overhead")
 """Of a step; stored facts do not keep one."""
 DERIVED_BY = ("differences", "operators", "timers")
@@ -41,6 +43,19 @@ class PhaseTime:
     """Of the mean step."""
     by: str
     """Where it comes from: "timers" or "law" of a measured phase, one of DERIVED_BY of a derived one."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Mixed:
+    """Phases of a run that cannot be told apart: what is said to be one contains some of another."""
+
+    phases: tuple[str, ...]
+    """In the order of the step; one of them may have no time of its own."""
+    why: str
+    """In words."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"phases": list(self.phases), "why": self.why}
 
 
 def measured_phases(columns: Mapping[str, Floats], step_s: float, by: str) -> dict[str, PhaseTime]:
@@ -87,6 +102,21 @@ def derived_of(ranks: Sequence[Rank]) -> Derived | None:
         seconds={name: _mean([fact.seconds[name] for fact in facts if name in fact.seconds]) for name in names},
         step_s=_mean(wholes) if wholes else None,
     )
+
+
+def mixed_of(ranks: Sequence[Rank]) -> Mixed | None:
+    """What the first rank that says so cannot tell apart; None where all can."""
+    for rank in ranks:
+        fact = rank.facts.get(MIXED_FACT)
+        phases = fact.get("phases") if isinstance(fact, Mapping) else None
+        if isinstance(fact, Mapping) and isinstance(phases, (list, tuple)) and len(phases) > 1:
+            return Mixed(phases=in_order(map(str, phases)), why=str(fact.get("why", "")))
+    return None
+
+
+def in_order(phases: Iterable[str]) -> tuple[str, ...]:
+    """Each once, in the order of a step."""
+    return tuple(sorted(set(phases), key=_place))
 
 
 def split_communication(matrix: Floats) -> tuple[float, float]:

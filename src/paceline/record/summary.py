@@ -54,7 +54,9 @@ class RunSummary:
     first_step_s: float | None
     """The very first step, slowest rank: allocation, connections, what is still to compile. None without warm-up."""
     compile_s: float | None
-    """Compilation ahead of the first step, slowest rank; part of the set-up. None where no rank tells."""
+    """Tracing and compilation ahead of the first step, slowest rank; part of the set-up. None where no rank tells."""
+    compile_in_first_step_s: float | None
+    """Compilation in the first step, slowest rank; part of first_step_s. None where no rank tells."""
     setup_s: float | None
     """Process start to first step, slowest rank."""
     loss_first: float | None
@@ -95,7 +97,8 @@ def summarize(record: Record) -> RunSummary | None:
         peak_rss_bytes=sum(peaks) if peaks else None,
         peak_rss_rank_bytes=max(peaks, default=None),
         first_step_s=_first_step(record.samples),
-        compile_s=_compilation(record),
+        compile_s=_compilation(record, "compile_s"),
+        compile_in_first_step_s=_compilation(record, "compile_in_first_step_s"),
         setup_s=max(setups, default=None),
         loss_first=loss_first,
         loss_last=loss_last,
@@ -156,8 +159,8 @@ def _communication(record: Record, measured: pa.Table) -> tuple[float | None, fl
     return split_communication(matrix) if matrix.shape[0] > 1 and matrix.size else (None, None)
 
 
-def _compilation(record: Record) -> float | None:
-    told = [rank.facts.get("compile_s") for rank in record.ranks]
+def _compilation(record: Record, fact: str) -> float | None:
+    told = [rank.facts.get(fact) for rank in record.ranks]
     return max((float(seconds) for seconds in told if isinstance(seconds, (int, float))), default=None)
 
 

@@ -8,6 +8,7 @@ import textwrap
 from collections.abc import Iterable, Mapping
 
 from paceline.compare import Comparison, Phase, Quantity, Row
+from paceline.record.phases import FUSED
 from paceline.report import numbers
 from paceline.report.glyphs import PHASES, REST
 from paceline.report.names import Names
@@ -23,6 +24,13 @@ HOW = {
     "operators": "operators of a profile",
 }
 """Provenance → in words."""
+APART = {
+    "setup_s": "set-up",
+    "compile_s": "compilation in it",
+    "first_step_s": "first step",
+    "compile_in_first_step_s": "compilation in it",
+}
+"""Field of a row → its words; each "it" is what stands before."""
 HOW_DERIVED = HOW | {"timers": "timers of further steps, taken apart"}
 
 
@@ -45,7 +53,9 @@ def phase_table(comparison: Comparison, names: Names, width: int) -> str:
         signs["other"] = REST
     origin = _origin({names.of[row.key]: _provenance(row.phases) for row in rows}, HOW)
     key = legend({sign: phase for phase, sign in signs.items()}, width)
-    return "\n".join([draw(_first(rows, names), columns, width), key, textwrap.fill(f"phases {origin}", width)])
+    # What is mixed inside a fused step is told where it is derived.
+    notes = _mixed_lines([row for row in rows if FUSED not in row.phases], names, width)
+    return "\n".join([draw(_first(rows, names), columns, width), key, textwrap.fill(f"phases {origin}", width), *notes])
 
 
 def phase_bar(row: Row, signs: Mapping[str, str], length: int = BAR) -> str:
@@ -70,7 +80,8 @@ def derived_table(comparison: Comparison, names: Names, width: int) -> str:
     origin = _origin({names.of[row.key]: _provenance(row.phases_derived) for row in rows}, HOW_DERIVED)
     heading = "inside the fused step, derived"
     return "\n".join([
-        heading, draw(_first(rows, names), columns, width), textwrap.fill(f"derived {origin}", width)
+        heading, draw(_first(rows, names), columns, width), textwrap.fill(f"derived {origin}", width),
+        *_mixed_lines(rows, names, width),
     ])  # fmt: skip
 
 
@@ -95,10 +106,10 @@ def communication_table(comparison: Comparison, names: Names, width: int) -> str
 def apart_line(comparison: Comparison, names: Names) -> str:
     """What the measured steps do not contain, the longest of each; "" where nothing is known."""
     parts = []
-    for field, word in (("setup_s", "set-up"), ("compile_s", "compilation in it"), ("first_step_s", "first step")):
+    for field, word in APART.items():
         told = {row.key: time for row in comparison.rows if (time := getattr(row, field)) is not None}
         if told:
-            parts.append(f"{word} {_longest(told, names)}")
+            parts.append(f"{word} {_longest(told, names, len(comparison.rows))}")
     return f"Apart from the measured steps: {', '.join(parts)}." if parts else ""
 
 
@@ -139,7 +150,20 @@ def _derived(phase: Phase | None) -> str:
     return BELOW_NOISE if phase.below_noise else f"{numbers.seconds_alone(phase.time)}, {numbers.share(phase.share)}"
 
 
-def _longest(told: Mapping[str, Quantity], names: Names) -> str:
+def _longest(told: Mapping[str, Quantity], names: Names, n_rows: int) -> str:
     longest = max(told, key=lambda key: told[key].value)
     text = numbers.seconds_alone(told[longest])
-    return text if len(told) == 1 else f"up to {text} ({names.of[longest]})"
+    if n_rows == 1:
+        return text
+    return f"{'up to ' if len(told) > 1 else ''}{text} ({names.of[longest]})"
+
+
+def _mixed_lines(rows: Iterable[Row], names: Names, width: int) -> list[str]:
+    """One note for each thing that phases hide: "communication and update cannot be told apart (…): rows"."""
+    rows_of: dict[str, list[str]] = {}
+    for row in rows:
+        if row.phases_mixed:
+            *others, last = row.phases_mixed.phases
+            what = f"{', '.join(others)} and {last} cannot be told apart ({row.phases_mixed.why})"
+            rows_of.setdefault(what, []).append(names.of[row.key])
+    return [textwrap.fill(f"{what}: {', '.join(listed)}", width) for what, listed in rows_of.items()]

@@ -46,9 +46,9 @@ def verdict_sentence(pair: PairVerdict, names: Mapping[str, str]) -> str:
 
 
 def factor_text(factor: Factor) -> str:
-    """What makes most of a difference."""
+    """What makes most of a difference, or at least more of it than any other part."""
     how = ", derived" if factor.derived else ""
-    text = f"most of it in {factor.phase}: {format_seconds(factor.seconds)} a step{how}"
+    text = f"{_part_of_it(factor.share)} in {factor.phase}: {format_seconds(factor.seconds)} a step{how}"
     return f"{text} (they differ in {'; '.join(factor.differing)})" if factor.differing else text
 
 
@@ -79,6 +79,15 @@ def as_quantity(pair: PairVerdict) -> Quantity:
 
 def is_refused(pair: PairVerdict) -> bool:
     return pair.verdict in {NO_PROOF, NOT_COMPARABLE, DIFFERENT_MACHINES}
+
+
+def _part_of_it(share: float) -> str:
+    percent = round(share * 100)
+    if percent == 100:
+        return "all of it"
+    # Where other parts go the other way.
+    words = "more than all of it" if percent > 100 else "most of it" if share > 0.5 else "the largest part of it"
+    return f"{words}, {numbers.share(share)},"
 
 
 def _about_the_fastest(pairs: Sequence[PairVerdict]) -> list[PairVerdict]:

@@ -28,6 +28,8 @@ class Inputs:
     """Checksums and sizes."""
     graph: dict[str, Any] | None = None
     """The layer graph, where there is one."""
+    drops_out: bool = False
+    """Whether the graph that was asked for has dropout, which a proof takes out of it."""
     program: dict[str, Any] | None = None
     """The user's program, where there is one: "folder", "script", "arguments" and "files"."""
     weights: dict[str, str] | None = None
@@ -47,11 +49,12 @@ def prepare_inputs(workload: Workload, trial: Trial, cache: Path, folder: Path, 
 @prepare_inputs.register
 def _of_graph(graph: Graph, trial: Trial, cache: Path, _folder: Path, *, needs_weights: bool) -> Inputs:
     """Initial weights and synthetic data."""
+    drops_out = graph.drops_out
     if trial.measure.evidence:
         graph = graph.without_dropout()
     facts: dict[str, Any] = {"graph": graph.hash, **known_sizes(graph)}
     if not needs_weights:
-        return Inputs(graph=graph.to_json(), facts=facts)
+        return Inputs(graph=graph.to_json(), drops_out=drops_out, facts=facts)
     weights = write_initial_weights(graph, trial.workload.seed, cache / "weights")
     sample_bytes = max(1, prod(graph.input.shape))
     samples = MINIMUM_BATCHES * trial.batch_global
@@ -62,6 +65,7 @@ def _of_graph(graph: Graph, trial: Trial, cache: Path, _folder: Path, *, needs_w
     facts |= {"weights_sha256": weights.sha256, "data_sha256": data.sha256, "data_samples": samples}
     return Inputs(
         graph=graph.to_json(),
+        drops_out=drops_out,
         weights={"path": str(weights.path), "index": str(weights.index_path)},
         data_index=str(data.index_path),
         facts=facts,

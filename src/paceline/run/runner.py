@@ -152,7 +152,7 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
         job = make_job(
             trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module, graph=inputs.graph,
             program=inputs.program, topology=topology, processes=processes, weights=inputs.weights,
-            data_index=inputs.data_index,
+            data_index=inputs.data_index, drops_out=inputs.drops_out,
         )  # fmt: skip
         job_path.write_text(json.dumps(job), encoding="utf-8")
         site.deliver([job_path, worker_folder(bench.cache), *inputs.files])

@@ -153,6 +153,11 @@ class Graph:
                 return layer
         raise KeyError(name)
 
+    @property
+    def drops_out(self) -> bool:
+        """Whether training it draws random numbers."""
+        return any(layer.kind == "dropout" and layer.attributes["rate"] for layer in self.layers)
+
     def without_dropout(self) -> Graph:
         """The same graph with nothing left to chance: what a dropout layer read goes straight to its readers."""
         source: dict[str, str] = {}

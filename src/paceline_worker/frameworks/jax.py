@@ -18,7 +18,6 @@ from paceline_worker.frameworks.jax_programs import (
     CompilationCache,
     Programs,
     compiled,
-    drops_out,
     first_carry,
 )
 from paceline_worker.loop import take_steps
@@ -92,7 +91,7 @@ class Training(object):
             "compilation_cache": self.compilation_cache,
             "wrapped": self.group.name,
             "blas": kernels_of(self.program),
-            "dropout": "own key a worker, seeded by its number" if drops_out(graph) else None,
+            "dropout": "own key a worker, seeded by its number" if self.job.drops_out else None,
             # The only phase that computes contains the wait for peers: a core that is idle then was not taken away.
             "waits": self.job.workers > 1,
             "xla_flags": os.environ.get("XLA_FLAGS", ""),

@@ -35,7 +35,7 @@ class Trained(object):
         return sum(math.prod(variable.shape) for variable in self.variables)
 
     def facts(self, compiled, wrapped, blas, dropout):
-        """The facts that every backend gives."""
+        """The facts that every backend gives. Args: dropout: whose random numbers a graph with dropout draws."""
         graph = self.job.graph
         facts = {
             "layout": self.layout if graph["input"]["kind"] == "image" else None,
@@ -43,7 +43,7 @@ class Trained(object):
             "compiled": compiled,
             "wrapped": wrapped,
             "blas": blas,
-            "dropout": dropout,
+            "dropout": dropout if self.job.drops_out else None,
         }
         if any(layer["kind"] == "batch_norm" for layer in graph["layers"]):
             facts["batch_norm"] = BATCH_NORM

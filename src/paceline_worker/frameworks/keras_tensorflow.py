@@ -129,7 +129,6 @@ def facts(trained, group, program, tracing):
     job = trained.job
     compiled = "tf.function with XLA" if job.knobs["jit_compile"] else "tf.function"
     blas = "eigen+onednn" if job.knobs["onednn"] else "eigen"
-    flops = flops_of(program)
     told = trained.facts(compiled, group.name, blas, "Keras's seed generator, seeded by rank")
     told.update(
         threads=tf.config.threading.get_intra_op_parallelism_threads(),
@@ -137,8 +136,7 @@ def facts(trained, group, program, tracing):
         backend_version="tensorflow {}".format(tf.__version__),
         # The only phase that computes contains the wait for peers: a core that is idle then was not taken away.
         waits=job.world_size > 1,
-        # The graph has all workers of this process.
-        framework_flops=flops and flops / job.devices,
+        framework_flops=flops_of(program, job),
     )
     told.update(tracing)
     return told

@@ -12,6 +12,7 @@ import torch
 from paceline_worker import clock
 from paceline_worker.frameworks import torch_ddp, torch_group, torch_phases
 from paceline_worker.frameworks.keras_model import Trained
+from paceline_worker.frameworks.torch_compile import CompileTime
 from paceline_worker.frameworks.torch_input import open_source, own_batch
 from paceline_worker.loop import take_steps
 from paceline_worker.phases import Steps
@@ -33,8 +34,9 @@ def train(job, events):
         setup_s=clock.wall() - clock.started,
         facts=training.facts(),
     )
-    take_steps(job, events, steps, step, training.synchronize)
-    events.write("facts", facts=training.late_facts())
+    compiling = CompileTime(job, steps)
+    take_steps(job, events, steps, step, training.synchronize, compiling.begin_block)
+    events.write("facts", facts=dict(training.late_facts(), **compiling.facts()))
     if job.evidence:
         training.trained.show_end(events)
     training.close()

@@ -94,7 +94,7 @@ class Training(object):
             "wrapped": self.group.name,
             # The only phase that computes contains the wait for peers: a core that is idle then was not taken away.
             "waits": job.workers > 1,
-            "dropout": "MXNet's generator, seeded by worker",
+            "dropout": "MXNet's generator, seeded by worker" if job.drops_out else None,
             "framework_flops": None,
         }
 
@@ -106,6 +106,10 @@ class Training(object):
             # Before phases are derived, which the run's own peak contains.
             "peak_rss_steps_bytes": protocol.peak_rss_bytes(),
         }
+        if self.store_updates:
+            facts["phases_mixed"] = {
+                "phases": ["communication", "update"], "why": "the key-value store applies the optimizer"
+            }  # fmt: skip
         facts.update(self.group.facts())
         return facts
 

@@ -22,7 +22,6 @@ HOW = (
     " measured steps; nothing overlaps in them, so they may add up to more than a step;"
     " communication contains waiting for slower ranks"
 )
-STORE_UPDATES = "; the store applies the optimizer, so communication contains the update"
 
 
 class Loss(object):
@@ -129,10 +128,9 @@ def derive_phases(job, step, batches, group, store_updates):
             for name, value in took.items():
                 times[name].append(value)
     seconds = {name: _median(times[name]) for name in timed}
-    how = HOW + STORE_UPDATES if store_updates else HOW
     return {
         "by": "timers",
-        "how": how,
+        "how": HOW,
         "seconds": seconds,
         "steps": len(times["step"]),
         "step_s": _median(times["step"]),

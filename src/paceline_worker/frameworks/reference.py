@@ -51,7 +51,7 @@ def train(job, events):
         setup_s=clock.wall() - clock.started,
         facts={
             "threads": torch.get_num_threads(), "layout": "nchw" if samples.kind == "image" else None, "blas": "mkl",
-            "compiled": False, "precision": "fp64", "wrapped": "none", "dropout": "none", "framework_flops": None,
+            "compiled": False, "precision": "fp64", "wrapped": "none", "dropout": None, "framework_flops": None,
         },
     )  # fmt: skip
     take_steps(job, events, steps, step, lambda: None)

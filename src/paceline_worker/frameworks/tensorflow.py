@@ -72,7 +72,7 @@ class Training(object):
             wrapped=self.group.name,
             # The only phase that computes contains the wait for peers: a core that is idle then was not taken away.
             waits=self.job.world_size > 1,
-            framework_flops=flops_of(self.program),
+            framework_flops=flops_of(self.program, self.job),
         )
 
     def late_facts(self):
@@ -119,6 +119,7 @@ class Serving(object):
             "wrapped": "parameter servers",
             "waits": True,
             "framework_flops": None,
+            "phases_mixed": {"phases": ["communication", "update"], "why": "the servers apply the optimizer"},
         }
 
     def late_facts(self):
@@ -157,7 +158,7 @@ def common_facts(job):
         "onednn": onednn,
         "precision": job.knobs["precision"],
         "compiled": "no (eager)" if job.knobs["eager"] else "tf.function" + " with XLA" * job.knobs["jit_compile"],
-        "dropout": "TensorFlow's stateful generator, seeded by rank",
+        "dropout": "TensorFlow's stateful generator, seeded by rank" if job.drops_out else None,
     }
 
 
@@ -169,12 +170,14 @@ def weights_digest(named):
     return digest.hexdigest()
 
 
-def flops_of(program):
-    """What TensorFlow's profiler counts for the step as traced, or None where there is no graph to count."""
+def flops_of(program, job):
+    """What TensorFlow's profiler counts for one worker's step as traced; None where there is no graph to count."""
     graph = getattr(program, "graph", None)
     if graph is None:
         return None
     options = tf.compat.v1.profiler.ProfileOptionBuilder.float_operation()
     options["output"] = "none"
     with graph.as_default():
-        return float(tf.compat.v1.profiler.profile(graph, options=options).total_float_ops) or None
+        counted = tf.compat.v1.profiler.profile(graph, options=options).total_float_ops
+    # The graph has all workers of this process.
+    return counted / job.devices or None

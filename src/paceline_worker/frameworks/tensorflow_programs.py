@@ -93,9 +93,9 @@ class Programs(object):
 
 
 def traced(program, *arguments):
-    """(what to call, {"trace_s"}): a function ready for these arguments; eager ones are as they are."""
+    """(what to call, {"compile_s"}): a function ready for these arguments; eager ones are as they are."""
     if not hasattr(program, "get_concrete_function"):
         return program, {}
     begun = clock.wall()
     concrete = program.get_concrete_function(*arguments)
-    return concrete, {"trace_s": clock.wall() - begun}
+    return concrete, {"compile_s": clock.wall() - begun}

@@ -14,6 +14,7 @@ import torch
 from paceline_worker import clock
 from paceline_worker.frameworks import torch_evidence, torch_group, torch_phases
 from paceline_worker.frameworks.torch_alone import Alone
+from paceline_worker.frameworks.torch_compile import CompileTime
 from paceline_worker.frameworks.torch_input import open_source
 from paceline_worker.loop import take_steps
 from paceline_worker.phases import Steps
@@ -45,10 +46,11 @@ def train(job, events):
     )
     if job.evidence:
         torch_evidence.show_first_gradients(events, way)
-    take_steps(job, events, steps, step, training.synchronize)
+    compiling = CompileTime(job, steps)
+    take_steps(job, events, steps, step, training.synchronize, compiling.begin_block)
     if way.layers is not None:
         events.write("layers", first=job.warmup_steps, **way.layers.columns(job.steps))
-    events.write("facts", facts=training.late_facts())
+    events.write("facts", facts=dict(training.late_facts(), **compiling.facts()))
     if job.evidence:
         torch_evidence.show_result(events, way)
     training.close()
@@ -99,12 +101,17 @@ class Training(object):
             "compiled": knobs["compile"],
             "wrapped": way.wrapped,
             "loss_over": way.loss_over,
-            "dropout": "PyTorch's own generator, seeded by {}".format(way.seeded_by),
+            "dropout": "PyTorch's own generator, seeded by {}".format(way.seeded_by) if self.job.drops_out else None,
             "layer_hooks": way.layers is not None,
             "framework_flops": torch_evidence.counted_flops(self.job) if self.job.evidence else None,
         }
-        if way.communication_in is not None:
-            facts["communication_in"] = way.communication_in
+        if knobs["accumulate"] > 1:
+            # In a proof, whose batch is small, they may be fewer than asked for.
+            facts["micro_batches"] = way.micro_batches
+        if way.communication_in:
+            facts["phases_mixed"] = {
+                "phases": list(way.communication_in) + ["communication"], "why": way.communication_why,
+            }  # fmt: skip
             # A core that is idle in such a phase waits for peers: it was not taken away.
             facts["waits"] = True
         if way.layers is not None:
@@ -118,8 +125,6 @@ class Training(object):
         """What is known only after the steps."""
         facts = {"weights_sha256": weights_digest(self.way)}
         facts.update(self.way.late_facts())
-        if self.job.knobs["compile"]:
-            facts["compile_s"] = compile_seconds()
         return facts
 
     def close(self):
@@ -142,13 +147,3 @@ def weights_digest(way):
     for _, array in way.trainable():
         digest.update(array)
     return digest.hexdigest()
-
-
-def compile_seconds():
-    """Time that the compiler says it took, or None where it does not say."""
-    try:
-        from torch._dynamo.utils import calculate_time_spent
-
-        return calculate_time_spent().get("total_wall_time")
-    except (ImportError, AttributeError):  # not a public interface
-        return None

@@ -1,11 +1,11 @@
 """One PyTorch rank by itself: the model, its optimizer, its step. The other ways to share the work build upon it."""
 
 import contextlib
-import math
 
 import torch
 
 from paceline_worker import clock
+from paceline_worker.batches import micro_batches
 from paceline_worker.builders.torch import build_model, build_objective, build_optimizer, module_name, named_tensors
 from paceline_worker.frameworks import torch_phases
 from paceline_worker.frameworks.torch_input import own_batch
@@ -20,8 +20,10 @@ class Alone(object):
     """Phases of its step; without "communication" where an exchange has no boundary that a timer could see."""
     begins_with_last_gradient = True
     """Whether exposed communication is what follows the last gradient of the backward pass."""
-    communication_in = None
-    """In which other phases it communicates, in words; None: in none."""
+    communication_in = ()
+    """In which other phases it communicates."""
+    communication_why = None
+    """What it does there, in words."""
     channels_last_filters = True
     """Whether filters keep the layout of the images; off where an exchange lays out parameters anew."""
     loss_over = "worker"
@@ -91,14 +93,17 @@ class Alone(object):
 
     def stepper(self, batch, steps):
         """The function that takes one step."""
-        # A proof's batch may be smaller than the one that was to be cut; what is computed is the same.
-        count = math.gcd(self.job.knobs["accumulate"], self.job.batch)
-        if count > 1:
+        if self.micro_batches > 1:
             return torch_phases.accumulating_step(
-                batch, self.forward(), self.optimizer, steps, self.gradients, count, self.holding
+                batch, self.forward(), self.optimizer, steps, self.gradients, self.micro_batches, self.holding
             )
         make = torch_phases.cpu_step if self.device.type == "cpu" else torch_phases.cuda_step
         return make(batch, self.forward(), self.optimizer, steps, self.gradients, self.layers)
+
+    @property
+    def micro_batches(self):
+        """Into how many its batch is cut."""
+        return micro_batches(self.job.batch, self.job.knobs["accumulate"])
 
     def before_first_update(self, act):
         """Call `act` once, when the gradients of the first step are what the optimizer is about to see."""

@@ -10,6 +10,7 @@ from torch.distributed.algorithms.model_averaging.averagers import PeriodicModel
 from torch.distributed.optim import PostLocalSGDOptimizer, ZeroRedundancyOptimizer
 from torch.nn.parallel import DistributedDataParallel
 
+from paceline_worker import evidence
 from paceline_worker.builders.torch import build_optimizer, sgd_rule
 from paceline_worker.frameworks.torch_alone import Alone
 
@@ -45,7 +46,8 @@ class Zero(Ddp):
     """Each rank keeps the optimizer's state of, and updates, its share of the parameters, and sends them to all."""
 
     wrapped = "DistributedDataParallel + ZeroRedundancyOptimizer"
-    communication_in = "update: every rank sends the parameters that it has updated to all others"
+    communication_in = ("update",)
+    communication_why = "every rank sends the parameters that it has updated to all others"
 
     def share(self):
         super().share()
@@ -63,20 +65,21 @@ class PostLocalSgd(Ddp):
     """Gradients are averaged in the first steps; then each rank goes by itself, and weights are, now and then."""
 
     wrapped = "DistributedDataParallel + PostLocalSGDOptimizer"
-    communication_in = "update: weights are averaged there, once in a period"
+    communication_in = ("update",)
+    communication_why = "weights are averaged in the update, once in a period"
     # The averager hands back every parameter as a piece of one flat tensor, in row-major order.
     channels_last_filters = False
 
     def share(self):
         super().share()
-        start = self.job.knobs["local_sgd_start"]
+        start, period = self._start, self._period = self._when()
         # PyTorch goes on averaging gradients within a host. With one worker a host, or all on one, that is no local SGD
         # or nothing else; here a worker is by itself wherever it is.
         state = post_localSGD_hook.PostLocalSGDState(
             process_group=None, subgroup=None, start_localSGD_iter=start, post_local_gradient_allreduce=False
         )
         self.model.register_comm_hook(state, post_localSGD_hook.post_localSGD_hook)
-        averager = PeriodicModelAverager(period=self.job.knobs["local_sgd_period"], warmup_steps=start)
+        averager = PeriodicModelAverager(period=period, warmup_steps=start)
         self.optimizer = PostLocalSGDOptimizer(self.optimizer, averager)
 
     def before_first_update(self, act):
@@ -88,7 +91,17 @@ class PostLocalSgd(Ddp):
         handle = self.optimizer.optim.register_step_pre_hook(once)
 
     def facts(self):
-        return {"local_from_step": self.job.knobs["local_sgd_start"]}
+        facts = {"local_from_step": self._start, "weights_averaged_every": self._period}
+        if (self._start, self._period) != self._asked():
+            facts["shortened_for_proof"] = "local_sgd_start {}, local_sgd_period {}".format(*self._asked())
+        return facts
+
+    def _when(self):
+        """(first local step, steps between two means of weights)."""
+        return evidence.soon_enough(self.job.steps, *self._asked()) if self.job.evidence else self._asked()
+
+    def _asked(self):
+        return self.job.knobs["local_sgd_start"], self.job.knobs["local_sgd_period"]
 
 
 class Compression(object):

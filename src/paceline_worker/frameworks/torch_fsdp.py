@@ -21,9 +21,8 @@ class Fsdp(Alone):
     wrapped = "FSDP2"
     phases = WITHOUT_COMMUNICATION
     begins_with_last_gradient = False
-    communication_in = (
-        "forward and backward: blocks are gathered, and gradients reduced and scattered, beside computing"
-    )
+    communication_in = ("forward", "backward")
+    communication_why = "blocks are gathered, and gradients reduced and scattered, beside computing"
     # FSDP2 takes row-major parameters only; images stay as they are, and convolutions follow the images.
     channels_last_filters = False
 

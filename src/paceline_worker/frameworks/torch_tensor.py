@@ -23,7 +23,8 @@ class Tensor(Alone):
     phases = WITHOUT_COMMUNICATION
     begins_with_last_gradient = False
     loss_over = "global"
-    communication_in = "forward and backward: two sums over all ranks a block in each"
+    communication_in = ("forward", "backward")
+    communication_why = "two sums over all ranks a block in each"
     seeded_by = "job"
 
     @staticmethod

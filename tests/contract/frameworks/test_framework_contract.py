@@ -188,6 +188,8 @@ def test_dropout_drops(name: str, tmp_path: Path):
     assert without.ok, without.outcome
     assert dropped.ok, dropped.outcome
     assert without.samples["loss"][0].as_py() != dropped.samples["loss"][0].as_py()
+    assert without.ranks[0].facts["dropout"] is None
+    assert dropped.ranks[0].facts["dropout"]
 
 
 @pytest.mark.parametrize("name", cases("killed-rank"))

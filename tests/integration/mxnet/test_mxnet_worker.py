@@ -76,6 +76,8 @@ def test_all_end_with_the_same_weights(shared):
 @pytest.mark.parametrize("way, updates", [("dist_sync", True), ("dist_sync, workers update", False)])
 def test_who_applies_the_optimizer_is_told(shared, way, updates):
     assert facts_of(shared[way][0])["update_on_kvstore"] is updates
+    mixed = {"phases": ["communication", "update"], "why": "the key-value store applies the optimizer"}
+    assert facts_of(shared[way][0]).get("phases_mixed") == (mixed if updates else None)
     assert facts_of(shared[way][0])["wrapped"] == "kvstore dist_sync"
 
 

@@ -54,6 +54,9 @@ def test_two_devices_of_one_process_train_what_two_processes_train_and_giving_ev
     (events,) = rig.run(rig.job(resnet, devices=2, strategy="mirrored", batch=4, evidence=True), tmp_path)
 
     assert facts_of(events)["wrapped"] == "MirroredStrategy"
+    # Of one worker, whichever process it is in; the exchange adds a little.
+    flops = facts_of(two_processes[0])["framework_flops"]
+    assert facts_of(events)["framework_flops"] == pytest.approx(flops, rel=0.1)
     both = np.mean([losses_of(one) for one in two_processes], axis=0)
     np.testing.assert_allclose(losses_of(events), both, rtol=1e-5)
     given = {event["what"]: set(event["tensors"]) for event in events if event["event"] == "evidence"}
@@ -63,6 +66,7 @@ def test_two_devices_of_one_process_train_what_two_processes_train_and_giving_ev
 
 def test_parts_of_the_step_come_from_operators_and_fill_it(rig, tmp_path):
     (events,) = rig.run(rig.job(load_workload("lenet5"), batch=4), tmp_path)
+    assert 0 < facts_of(events)["compile_s"] < only(events, "ready")["setup_s"]
     derived = facts_of(events)["phases_derived"]
 
     assert derived["by"] == "operators"
@@ -94,6 +98,7 @@ def test_workers_of_a_parameter_server_share_its_weights_and_count_how_stale_the
     for events in (first, second):
         assert 0 <= facts_of(events)["staleness"]["mean"] <= facts_of(events)["staleness"]["max"]
         assert set(facts_of(events)["phases_derived"]["seconds"]) == {"forward", "backward", "communication"}
+        assert set(facts_of(events)["phases_mixed"]["phases"]) == {"communication", "update"}
 
 
 def test_a_taken_port_is_named(rig, tmp_path):

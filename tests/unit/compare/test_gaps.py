@@ -35,3 +35,25 @@ def test_rows_that_cannot_be_told_apart_have_no_factor():
     pair = only_pair(records(make_trial(knobs={"x": 1}), jitter=0.2), records(make_trial(knobs={"x": 2}), jitter=0.2))
 
     assert pair.factor is None
+
+
+def test_communication_and_update_are_compared_together_where_one_row_cannot_tell_them_apart():
+    # The slow one exchanges longer, and a part of that is called update.
+    mixed = {"phases_mixed": {"phases": ["update", "communication"], "why": "sends what it has updated"}}
+    fast, slow = make_trial(knobs={"x": 1}), make_trial(knobs={"x": 2})
+
+    pair = only_pair(records(fast, step_s=0.05), records(slow, step_s=0.1, transfer_s=0.04, facts=mixed))
+
+    # Of a step of 100 ms with 40 of exchange, 60 compute and 8 % of that update; of 50 with 10, 40.
+    assert pair.factor.phase == "communication and update together"
+    assert pair.factor.seconds == pytest.approx(0.04 + 0.08 * 0.06 - 0.01 - 0.08 * 0.04, rel=0.05)
+
+
+def test_all_that_two_rows_mix_is_one_part():
+    updating = {"phases_mixed": {"phases": ["communication", "update"], "why": "a"}}
+    computing = {"phases_mixed": {"phases": ["forward", "backward", "communication"], "why": "b"}}
+    fast, slow = make_trial(knobs={"x": 1}), make_trial(knobs={"x": 2})
+
+    pair = only_pair(records(fast, facts=updating), records(slow, step_s=0.1, facts=computing))
+
+    assert pair.factor.phase == "forward, backward, communication and update together"

@@ -83,6 +83,18 @@ def test_row_keeps_set_up_compilation_and_first_step_apart():
     assert compare(repeats()).rows[0].compile_s is None
 
 
+def test_row_keeps_compilation_in_the_first_step_apart_from_that_ahead_of_it():
+    (row,) = compare(repeats(facts={"compile_in_first_step_s": 0.2})).rows
+
+    assert row.compile_in_first_step_s.value == pytest.approx(0.2)
+    assert row.compile_s is None
+
+
+@pytest.mark.parametrize("fact", ["text", {}, {"phases": "update"}, {"phases": ["update"], "why": "alone"}])
+def test_mixture_of_phases_in_another_form_is_left_alone(fact):
+    assert compare(repeats(facts={"phases_mixed": fact})).rows[0].phases_mixed is None
+
+
 def test_trial_without_records_is_a_row_that_was_not_run():
     ran, waits, refused = (make_trial(workers=n) for n in (1, 2, 4))
 

@@ -53,12 +53,37 @@ def test_exchange_and_waiting_are_two_numbers_where_ranks_timed_them():
 
 
 def test_what_comes_before_the_steps_is_one_sentence():
-    lines = comparison_table(compare([*repeats(workers=1), *fused(compile_s=1.5)]), 120).splitlines()
+    line = apart_from_steps(*repeats(workers=1), *fused(compile_s=1.5))
 
-    (line,) = [line for line in lines if line.startswith("Apart from the measured steps")]
     assert "set-up up to 2 s" in line.replace("2.00", "2")
     assert "compilation in it 1.5" in line
-    assert "first step up to" in line
+    assert "(jax shard_map · 2 workers), first step up to" in line
+
+
+def test_compilation_is_in_the_set_up_or_in_the_first_step():
+    line = apart_from_steps(*repeats(facts={"compile_in_first_step_s": 0.2}))
+
+    assert line.count("compilation in it") == 1
+    assert re.search(r"first step [^,]+, compilation in it 200 ms\.", line)
+
+
+def apart_from_steps(*records):
+    text = comparison_table(compare(records))
+    (paragraph,) = [one for one in text.split("\n\n") if one.startswith("Apart from the measured steps")]
+    return " ".join(paragraph.split())
+
+
+def test_phases_that_cannot_be_told_apart_are_noted_under_the_table_that_shows_them():
+    mixed = {"phases_mixed": {"phases": ["update", "communication"], "why": "the store updates"}}
+    note = "communication and update cannot be told apart (the store updates): "
+
+    timed = " ".join(comparison_table(compare([*repeats(facts=mixed), *fused()]), 200).split())
+    derived = " ".join(comparison_table(compare([*repeats(), *fused(facts=mixed)]), 200).split())
+
+    assert timed.count(note) == derived.count(note) == 1
+    assert f"phases by timers {note}torch ddp" in timed
+    assert f"derived by differences of separate programs {note}jax shard_map" in derived
+    assert "told apart (" not in comparison_table(compare([*repeats(), *fused()]))
 
 
 @pytest.mark.parametrize("width", [80, 100])

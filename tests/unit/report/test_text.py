@@ -2,9 +2,10 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.compare import compare
+from paceline.compare import Factor, compare
 from paceline.record.record import Doubt
 from paceline.report import answer, comparison_table, for_encoding, report
+from paceline.report.sentences import factor_text
 from records import MACHINE, failed_record, make_record, make_trial
 
 
@@ -91,6 +92,24 @@ def test_verdicts_are_sentences():
     assert "k=1 is 1.2" in text
     assert "× as fast as k=0" in text
     assert "p<0.001, n=3)" in text
+
+
+def factor(share):
+    return Factor(phase="update", seconds=0.01, share=share, derived=False)
+
+
+@pytest.mark.parametrize(
+    ("share", "words"),
+    [
+        (0.35, "the largest part of it, 35 %, in update: 10 ms a step"),
+        (0.5, "the largest part of it, 50 %, in update: 10 ms a step"),
+        (0.8, "most of it, 80 %, in update: 10 ms a step"),
+        (1.001, "all of it in update: 10 ms a step"),
+        (1.3, "more than all of it, 130 %, in update: 10 ms a step"),
+    ],
+)
+def test_how_much_of_a_difference_a_part_makes_is_said(share, words):
+    assert factor_text(factor(share)) == words
 
 
 def test_many_pairs_are_told_only_about_the_fastest():

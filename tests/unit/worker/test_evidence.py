@@ -40,3 +40,14 @@ def test_large_tensors_are_sketched_in_parts_without_gaps():
     told = evidence.describe("fc.weight", array)
     assert told["norm"] == 3.0
     assert [abs(value) for value in told["sketch"]] == [3.0] * evidence.SKETCH
+
+
+@pytest.mark.parametrize(
+    ("asked", "used"), [((1, 4), (1, 4)), ((30, 4), (10, 4)), ((0, 100), (0, 10)), ((500, 100), (10, 5))]
+)
+def test_what_begins_late_begins_within_a_proof(asked, used):
+    assert evidence.soon_enough(20, *asked) == used
+
+
+def test_a_proof_of_one_step_has_a_period_too():
+    assert evidence.soon_enough(1, 5, 5) == (0, 1)
