@@ -33,7 +33,7 @@ def derive(parts, rounds, synchronize, compile_s):
                 times[phase].append(took)
     seconds, before = {}, 0.0
     for phase, _ in parts:
-        middle = _median(times[phase])
+        middle = median(times[phase])
         seconds[phase] = middle - before
         before = middle
     return {
@@ -46,7 +46,8 @@ def derive(parts, rounds, synchronize, compile_s):
     }
 
 
-def _median(values):
+def median(values):
+    """The middle one, or the mean of the two in the middle."""
     ordered = sorted(values)
     middle = len(ordered) // 2
     return ordered[middle] if len(ordered) % 2 else (ordered[middle - 1] + ordered[middle]) / 2

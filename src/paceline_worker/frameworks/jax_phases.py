@@ -17,12 +17,12 @@ from collections import deque
 import jax
 
 from paceline_worker import clock
+from paceline_worker.frameworks.differences import derive
 from paceline_worker.frameworks.jax_programs import compiled
 from paceline_worker.loop import blocks
 
 PHASES = ("data", "step")
 FACT = "phases_derived"
-ROUNDS = 10
 
 
 class Loss(object):
@@ -76,52 +76,27 @@ def derive_phases(job, programs, whole, carry, batch, group):
         programs: a Programs.
         whole: the compiled step.
     """
-    given = batch(0)
-    parts = {"forward": programs.forward(), "gradients": programs.gradients()}
+    # One carry for all: a step gives its memory away, and the next program needs what it left.
+    held = [carry, *batch(0)]
+    made = [("forward", programs.forward()), ("backward", programs.gradients())]
     if job.workers > 1:
-        parts["local_step"] = programs.step(exchange=False)
-    spent = 0.0
-    for name, program in parts.items():
-        parts[name], took = compiled(program, carry, *given)
+        made.append(("update", programs.step(exchange=False)))
+    spent, parts = 0.0, []
+    for phase, program in made:
+        ready, took = compiled(program, *held)
         spent += took["compile_s"]
-    parts["step"] = whole
+        parts.append((phase, runner(ready, held)))
+    parts.append(("communication" if job.workers > 1 else "update", runner(whole, held)))
     group.meet()
-    times = {name: [] for name in parts}
-    # The first round is not counted.
-    for number in range(-1, min(ROUNDS, job.steps)):
-        for name, program in parts.items():
-            group.synchronize()
-            begun = clock.wall()
-            results = jax.block_until_ready(program(carry, *given))
-            took = clock.wall() - begun
-            if name.endswith("step"):
-                carry = results[0]
-            if number >= 0:
-                times[name].append(took)
-    return {
-        "by": "differences",
-        "seconds": _differences(times),
-        "steps": len(times["step"]),
-        "step_s": _median(times["step"]),
-        "programs_s": times,
-        "compile_s": spent,
-    }
+    return derive(parts, job.steps, group.synchronize, spent)
 
 
-def _differences(times):
-    middle = {name: _median(values) for name, values in times.items()}
-    local = middle.get("local_step", middle["step"])
-    derived = {
-        "forward": middle["forward"],
-        "backward": middle["gradients"] - middle["forward"],
-        "update": local - middle["gradients"],
-    }
-    if "local_step" in middle:
-        derived["communication"] = middle["step"] - local
-    return derived
+def runner(program, held):
+    """A function that runs a program on what is held, and holds the carry that a step gives back."""
 
+    def run():
+        results = jax.block_until_ready(program(*held))
+        if isinstance(results[0], dict):
+            held[0] = results[0]
 
-def _median(values):
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    return run

@@ -179,21 +179,10 @@ def derive_phases(trained, programs, whole, carry, batch, group):
     spent, parts = 0.0, []
     for phase, program in made:
         # Copies for each: a step gives the memory of its carry away.
-        copies = jax.tree.map(jnp.copy, own)
+        copies = list(jax.tree.map(jnp.copy, own))
         ready, took = compiled(program, *copies)
         spent += took["compile_s"]
-        parts.append((phase, _runner(ready, copies)))
-    parts.append(("communication" if shared else "update", _runner(whole, (carry, *batch))))
+        parts.append((phase, jax_phases.runner(ready, copies)))
+    parts.append(("communication" if shared else "update", jax_phases.runner(whole, [carry, *batch])))
     group.meet()
     return derive(parts, job.steps, group.synchronize, spent)
-
-
-def _runner(program, arguments):
-    held = list(arguments)
-
-    def run():
-        results = jax.block_until_ready(program(*held))
-        if isinstance(results[0], dict):
-            held[0] = results[0]
-
-    return run

@@ -14,9 +14,9 @@ import mxnet as mx
 from mxnet import autograd
 
 from paceline_worker import clock
+from paceline_worker.frameworks.differences import ROUNDS, median
 
 PHASES = ("data", "step")
-ROUNDS = 10
 HOW = (
     "median times of steps that wait for the engine after each part, taken in turn with whole ones after the"
     " measured steps; nothing overlaps in them, so they may add up to more than a step;"
@@ -127,19 +127,13 @@ def derive_phases(job, step, batches, group, store_updates):
         if number >= 0:
             for name, value in took.items():
                 times[name].append(value)
-    seconds = {name: _median(times[name]) for name in timed}
+    seconds = {name: median(times[name]) for name in timed}
     return {
         "by": "timers",
         "how": HOW,
         "seconds": seconds,
         "steps": len(times["step"]),
-        "step_s": _median(times["step"]),
+        "step_s": median(times["step"]),
         "programs_s": times,
         "compile_s": 0.0,
     }
-
-
-def _median(values):
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2

@@ -12,12 +12,14 @@ known): there, programs of parts of the step are run in turn, and the difference
 come out below zero. Communication contains waiting for slower ranks.
 """
 
+import functools
+
 from paceline_worker import clock
+from paceline_worker.frameworks.differences import ROUNDS, derive
 from paceline_worker.frameworks.tensorflow_profile import phases_by_operators
 from paceline_worker.frameworks.tensorflow_programs import traced
 
 PHASES = ("data", "step")
-ROUNDS = 10
 
 
 class Loss(object):
@@ -62,44 +64,13 @@ def derive_phases(job, training):
 
 def _by_differences(training, given, rounds):
     programs, group = training.programs, training.group
-    parts = {"forward": programs.forward(), "gradients": programs.gradients()}
-    if group.name != "none":
-        parts["local_step"] = programs.step(exchange=False)
-    parts = {name: traced(program, *given)[0] for name, program in parts.items()}
-    parts["step"] = training.program
-    times = {name: [] for name in parts}
-    # The first round compiles, and is not counted.
-    for number in range(-1, rounds):
-        for name, program in parts.items():
-            group.synchronize()
-            begun = clock.wall()
-            program(*given)
-            took = clock.wall() - begun
-            if number >= 0:
-                times[name].append(took)
-    return {
-        "by": "differences",
-        "seconds": _differences(times),
-        "steps": rounds,
-        "step_s": _median(times["step"]),
-        "programs_s": times,
-    }
-
-
-def _differences(times):
-    middle = {name: _median(values) for name, values in times.items()}
-    local = middle.get("local_step", middle["step"])
-    derived = {
-        "forward": middle["forward"],
-        "backward": middle["gradients"] - middle["forward"],
-        "update": local - middle["gradients"],
-    }
-    if "local_step" in middle:
-        derived["communication"] = middle["step"] - local
-    return derived
-
-
-def _median(values):
-    ordered = sorted(values)
-    half = len(ordered) // 2
-    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+    shared = group.name != "none"
+    made = [("forward", programs.forward()), ("backward", programs.gradients())]
+    if shared:
+        made.append(("update", programs.step(exchange=False)))
+    begun = clock.wall()
+    parts = [(phase, traced(program, *given)[0]) for phase, program in made]
+    spent = clock.wall() - begun
+    parts.append(("communication" if shared else "update", training.program))
+    calls = [(phase, functools.partial(program, *given)) for phase, program in parts]
+    return derive(calls, rounds, group.synchronize, spent)
