@@ -1,8 +1,8 @@
 """The neutral graph as pure functions of JAX: parameters and statistics in, logits and new statistics out.
 
 Tensors are plain dicts, "layer.tensor" → array. Images run channels-last or channels-first as the caller says; filters
-and matrices are stored the way that layout's kernels read them, and `as_stored` / `as_in_graph` go from one to the
-other. `jit` sees straight-line code: the loop over layers is gone once it is traced. Knows no trainer.
+and matrices are kept as `stored` says. `jit` sees straight-line code: the loop over layers is gone once it is traced.
+Knows no trainer.
 """
 
 import operator
@@ -12,8 +12,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from jax import lax
-
-from paceline_worker.builders.weights import read_weights
 
 LAYOUTS = ("nhwc", "nchw")
 
@@ -194,50 +192,6 @@ KINDS = {
     "mean_over_time": lambda _, x: x.mean(1),
 }
 """Kind → (call, inputs) → output; batch_norm: (output, new statistics). The host's JAX lists the same kinds."""
-
-MATRICES = frozenset(["weight", "qkv_weight", "out_weight", "w_x", "w_h"])
-"""Tensors that the graph stores [out, in] and JAX multiplies from the right, [in, out]."""
-
-
-def as_stored(kind, name, array, layout):
-    """A tensor of the graph as these functions keep it."""
-    if kind == "conv2d" and name == "weight" and layout == "nhwc":
-        return array.transpose(2, 3, 1, 0)
-    return array.T if kind in ("linear", "attention", "lstm") and name in MATRICES else array
-
-
-def as_in_graph(kind, name, array, layout):
-    """The reverse of `as_stored`."""
-    if kind == "conv2d" and name == "weight" and layout == "nhwc":
-        return array.transpose(3, 2, 0, 1)
-    return array.T if kind in ("linear", "attention", "lstm") and name in MATRICES else array
-
-
-def load_tensors(graph, weights, layout):
-    """(parameters, statistics): the file's tensors as NumPy arrays, stored as `layout` wants them."""
-    arrays = dict(read_weights(weights))
-    parameters, statistics = {}, {}
-    for layer in graph["layers"]:
-        for group, tensors in ((parameters, layer["parameters"]), (statistics, layer["buffers"])):
-            for tensor in tensors:
-                name = "{}.{}".format(layer["name"], tensor["name"])
-                array = arrays.pop(name)
-                if list(array.shape) != tensor["shape"]:
-                    raise ValueError("{}: the file has {}, the graph {}".format(name, array.shape, tensor["shape"]))
-                group[name] = np.ascontiguousarray(as_stored(layer["kind"], tensor["name"], array, layout))
-    if arrays:
-        raise ValueError("the graph has no tensors {}".format(", ".join(sorted(arrays))))
-    return parameters, statistics
-
-
-def named_tensors(graph, tensors, layout):
-    """Pairs ("layer.tensor", NumPy array) in the order and the shapes of the graph, of those that are in `tensors`."""
-    for layer in graph["layers"]:
-        for tensor in layer["parameters"] + layer["buffers"]:
-            name = "{}.{}".format(layer["name"], tensor["name"])
-            if name in tensors:
-                array = as_in_graph(layer["kind"], tensor["name"], np.asarray(tensors[name]), layout)
-                yield name, np.ascontiguousarray(array)
 
 
 def build_layers(graph, layout, precision="fp32"):

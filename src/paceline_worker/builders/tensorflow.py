@@ -1,15 +1,12 @@
 """The neutral graph as functions of raw TensorFlow: variables or tensors in, logits and new statistics out.
 
 Tensors are plain dicts, "layer.tensor" → variable (or tensor). Images run channels-last, the only layout that
-TensorFlow's CPU kernels have; filters and matrices are stored as these read them, and `as_stored` / `as_in_graph` go
-from one to the other. `tf.function` sees straight-line code: the loop over layers is gone once it is traced. Works in a
-graph of TensorFlow 1 as well. Knows no trainer.
+TensorFlow's CPU kernels have; filters and matrices are kept as `stored` says. `tf.function` sees straight-line code:
+the loop over layers is gone once it is traced. Works in a graph of TensorFlow 1 as well. Knows no trainer.
 """
 
 import numpy as np
 import tensorflow as tf
-
-from paceline_worker.builders.weights import read_weights
 
 
 class Call(object):
@@ -213,50 +210,6 @@ KINDS = {
     "mean_over_time": lambda _, x: tf.reduce_mean(x, 1),
 }
 """Kind → (call, inputs) → output; batch_norm: (output, new statistics). The host's TENSORFLOW lists the same kinds."""
-
-MATRICES = frozenset(["weight", "qkv_weight", "out_weight", "w_x", "w_h"])
-"""Tensors that the graph stores [out, in] and TensorFlow multiplies from the right, [in, out]."""
-
-
-def as_stored(kind, name, array):
-    """A tensor of the graph as these functions keep it."""
-    if kind == "conv2d" and name == "weight":
-        return array.transpose(2, 3, 1, 0)
-    return array.T if kind in ("linear", "attention", "lstm") and name in MATRICES else array
-
-
-def as_in_graph(kind, name, array):
-    """The reverse of `as_stored`."""
-    if kind == "conv2d" and name == "weight":
-        return array.transpose(3, 2, 0, 1)
-    return array.T if kind in ("linear", "attention", "lstm") and name in MATRICES else array
-
-
-def load_tensors(graph, weights):
-    """(parameters, statistics): the file's tensors as NumPy arrays, stored as TensorFlow wants them."""
-    arrays = dict(read_weights(weights))
-    parameters, statistics = {}, {}
-    for layer in graph["layers"]:
-        for group, tensors in ((parameters, layer["parameters"]), (statistics, layer["buffers"])):
-            for tensor in tensors:
-                name = "{}.{}".format(layer["name"], tensor["name"])
-                array = arrays.pop(name)
-                if list(array.shape) != tensor["shape"]:
-                    raise ValueError("{}: the file has {}, the graph {}".format(name, array.shape, tensor["shape"]))
-                group[name] = np.ascontiguousarray(as_stored(layer["kind"], tensor["name"], array))
-    if arrays:
-        raise ValueError("the graph has no tensors {}".format(", ".join(sorted(arrays))))
-    return parameters, statistics
-
-
-def named_tensors(graph, tensors):
-    """Pairs ("layer.tensor", NumPy array) in the order and the shapes of the graph, of those that are in `tensors`."""
-    for layer in graph["layers"]:
-        for tensor in layer["parameters"] + layer["buffers"]:
-            name = "{}.{}".format(layer["name"], tensor["name"])
-            if name in tensors:
-                array = as_in_graph(layer["kind"], tensor["name"], np.asarray(tensors[name]))
-                yield name, np.ascontiguousarray(array)
 
 
 def build_layers(graph, precision="fp32", unroll=True):

@@ -10,7 +10,7 @@ import os
 import jax
 
 from paceline_worker import clock, evidence, protocol
-from paceline_worker.builders.jax import named_tensors
+from paceline_worker.builders.stored import named_tensors
 from paceline_worker.frameworks import jax_phases
 from paceline_worker.frameworks.jax_group import join
 from paceline_worker.frameworks.jax_input import Resident

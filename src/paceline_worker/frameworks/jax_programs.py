@@ -11,7 +11,8 @@ import jax
 import numpy as np
 
 from paceline_worker import clock
-from paceline_worker.builders.jax import build_objective, build_update, load_tensors
+from paceline_worker.builders.jax import build_objective, build_update
+from paceline_worker.builders.stored import load_tensors
 from paceline_worker.frameworks.jax_group import OWN, SAME
 
 CARRY = {"parameters": SAME, "velocities": SAME, "statistics": OWN, "key": OWN}

@@ -10,7 +10,7 @@ import os
 import tensorflow as tf
 
 from paceline_worker import clock, evidence, protocol
-from paceline_worker.builders.tensorflow import named_tensors
+from paceline_worker.builders.stored import named_tensors
 from paceline_worker.frameworks import tensorflow_phases
 from paceline_worker.frameworks.tensorflow_group import join
 from paceline_worker.frameworks.tensorflow_input import Resident

@@ -14,7 +14,8 @@ import tensorflow as tf
 
 from paceline_worker import clock
 from paceline_worker.batches import first_sample
-from paceline_worker.builders.tensorflow import build_objective, build_update, load_tensors, named_tensors
+from paceline_worker.builders.stored import load_tensors, named_tensors
+from paceline_worker.builders.tensorflow import build_objective, build_update
 from paceline_worker.frameworks.samples import Samples
 from paceline_worker.frameworks.tensorflow_group import claim_own_port
 from paceline_worker.frameworks.tensorflow_input import as_numbers

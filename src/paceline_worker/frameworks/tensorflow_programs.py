@@ -7,7 +7,8 @@ an operator belongs; `tensorflow_profile` reads them back.
 import tensorflow as tf
 
 from paceline_worker import clock
-from paceline_worker.builders.tensorflow import build_objective, build_update, load_tensors
+from paceline_worker.builders.stored import load_tensors
+from paceline_worker.builders.tensorflow import build_objective, build_update
 
 FORWARD, BACKWARD, EXCHANGE, UPDATE = "forward", "backward", "exchange", "update"
 """Name scopes."""

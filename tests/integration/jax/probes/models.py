@@ -8,14 +8,8 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from paceline_worker.builders.jax import (
-    KINDS,
-    as_stored,
-    build_layers,
-    build_objective,
-    load_tensors,
-    named_tensors,
-)  # fmt: skip
+from paceline_worker.builders.jax import KINDS, build_layers, build_objective
+from paceline_worker.builders.stored import as_stored, load_tensors, named_tensors
 from paceline_worker.builders.weights import read_weights
 
 BATCH = 2
