@@ -18,7 +18,6 @@ import jax
 
 from paceline_worker import clock
 from paceline_worker.frameworks.differences import derive
-from paceline_worker.frameworks.jax_programs import compiled
 from paceline_worker.loop import blocks
 
 PHASES = ("data", "step")
@@ -69,7 +68,7 @@ def stepper(job, batch, program, carry, steps):
     return step, lambda: held[0]
 
 
-def derive_phases(job, programs, whole, carry, batch, group):
+def derive_phases(job, programs, whole, carry, batch, group, cache):
     """The fact FACT. Trains on with `carry`, which is of no use afterwards.
 
     Args:
@@ -83,7 +82,7 @@ def derive_phases(job, programs, whole, carry, batch, group):
         made.append(("update", programs.step(exchange=False)))
     spent, parts = 0.0, []
     for phase, program in made:
-        ready, took = compiled(program, *held)
+        ready, took = cache.compiled(program, *held)
         spent += took["compile_s"]
         parts.append((phase, runner(ready, held)))
     parts.append(("communication" if job.workers > 1 else "update", runner(whole, held)))

@@ -132,6 +132,14 @@ def test_second_run_finds_its_programs_in_the_cache_and_trains_the_same(worked):
     assert facts_of(cold)["weights_sha256"] == facts_of(warm)["weights_sha256"]
 
 
+def test_all_ranks_find_their_programs_and_train_the_same(rig, tmp_path):
+    job = rig.job(load_workload("lenet5"), world=2, batch=4, compilation_cache=True)
+    cold, warm = rig.run(job, tmp_path / "cold"), rig.run(job, tmp_path / "warm")
+
+    assert [only(events, "ready")["facts"]["compilation_cache"] for events in cold + warm] == ["cold"] * 2 + ["warm"] * 2
+    assert len({facts_of(events)["weights_sha256"] for events in cold + warm}) == 1
+
+
 def test_phases_fill_the_step_and_the_rest_is_called_derived(worked):
     blocks = [event for event in worked[1] if event["event"] == "steps"]
 
