@@ -136,7 +136,9 @@ def test_all_ranks_find_their_programs_and_train_the_same(rig, tmp_path):
     job = rig.job(load_workload("lenet5"), world=2, batch=4, compilation_cache=True)
     cold, warm = rig.run(job, tmp_path / "cold"), rig.run(job, tmp_path / "warm")
 
-    assert [only(events, "ready")["facts"]["compilation_cache"] for events in cold + warm] == ["cold"] * 2 + ["warm"] * 2
+    assert [only(events, "ready")["facts"]["compilation_cache"] for events in cold + warm] == ["cold"] * 2 + [
+        "warm"
+    ] * 2
     assert len({facts_of(events)["weights_sha256"] for events in cold + warm}) == 1
 
 
