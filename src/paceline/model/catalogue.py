@@ -1,0 +1,104 @@
+"""Hardware as its makers describe it: for predictions when nothing could be measured. All of it is a guess about a machine.
+
+Peaks are of dense arithmetic at boost clocks, bandwidths one way. What training reaches of a peak is in REACHED.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from paceline.errors import SpecError, did_you_mean
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Device:
+    """A processor that trains."""
+
+    name: str
+    fp32_flops: float
+    """A second; TF32 where its kernels use tensor cores for fp32 by default is in tensor_flops."""
+    memory_bytes_per_s: float
+    memory_bytes: float
+    power_w: float
+    source: str
+    tensor_flops: float | None = None
+    """A second in 16-bit formats on tensor cores; None where it has none."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Interconnect:
+    """A link between devices or hosts."""
+
+    name: str
+    bytes_per_s: float
+    """One way, as the wire carries it."""
+    latency_s: float
+    """Of a small message between two processes, as libraries usually see it."""
+    source: str
+
+
+GIB = 2.0**30
+NVIDIA = "NVIDIA data sheet"
+
+DEVICES = {
+    device.name: device
+    for device in (
+        # One of the two processors of the board.
+        Device(name="K80", fp32_flops=4.37e12, memory_bytes_per_s=240e9, memory_bytes=12 * GIB, power_w=150,
+               source=f"{NVIDIA}, Tesla K80, 2015: 8.73 Tflop/s and 480 GB/s for two processors"),
+        Device(name="P100-PCIe", fp32_flops=9.3e12, tensor_flops=18.7e12, memory_bytes_per_s=732e9,
+               memory_bytes=16 * GIB, power_w=250, source=f"{NVIDIA}, Tesla P100 PCIe, 2016"),
+        Device(name="P100-SXM2", fp32_flops=10.6e12, tensor_flops=21.2e12, memory_bytes_per_s=732e9,
+               memory_bytes=16 * GIB, power_w=300, source=f"{NVIDIA}, Tesla P100 SXM2, 2016"),
+        Device(name="V100-PCIe", fp32_flops=14e12, tensor_flops=112e12, memory_bytes_per_s=900e9,
+               memory_bytes=16 * GIB, power_w=250, source=f"{NVIDIA}, Tesla V100, 2017"),
+        Device(name="V100-SXM2", fp32_flops=15.7e12, tensor_flops=125e12, memory_bytes_per_s=900e9,
+               memory_bytes=16 * GIB, power_w=300, source=f"{NVIDIA}, Tesla V100, 2017"),
+        Device(name="T4", fp32_flops=8.1e12, tensor_flops=65e12, memory_bytes_per_s=300e9, memory_bytes=16 * GIB,
+               power_w=70, source=f"{NVIDIA}, T4, 2018"),
+        Device(name="A100-40GB", fp32_flops=19.5e12, tensor_flops=312e12, memory_bytes_per_s=1555e9,
+               memory_bytes=40 * GIB, power_w=400, source=f"{NVIDIA}, A100 SXM, 2020"),
+        Device(name="A100-80GB", fp32_flops=19.5e12, tensor_flops=312e12, memory_bytes_per_s=2039e9,
+               memory_bytes=80 * GIB, power_w=400, source=f"{NVIDIA}, A100 80GB SXM, 2021"),
+        Device(name="H100-SXM", fp32_flops=67e12, tensor_flops=989e12, memory_bytes_per_s=3350e9,
+               memory_bytes=80 * GIB, power_w=700, source=f"{NVIDIA}, H100 SXM, 2022, without sparsity"),
+        Device(name="H100-PCIe", fp32_flops=51e12, tensor_flops=756e12, memory_bytes_per_s=2000e9,
+               memory_bytes=80 * GIB, power_w=350, source=f"{NVIDIA}, H100 PCIe, 2022, without sparsity"),
+    )
+}  # fmt: skip
+
+ETHERNET, INFINIBAND, PCI_SIG = "IEEE 802.3", "InfiniBand Trade Association", "PCI-SIG"
+INTERCONNECTS = {
+    link.name: link
+    for link in (
+        Interconnect(name="100Mbit", bytes_per_s=12.5e6, latency_s=100e-6, source=ETHERNET),
+        Interconnect(name="1GbE", bytes_per_s=125e6, latency_s=50e-6, source=ETHERNET),
+        Interconnect(name="10GbE", bytes_per_s=1.25e9, latency_s=30e-6, source=ETHERNET),
+        Interconnect(name="25GbE", bytes_per_s=3.125e9, latency_s=20e-6, source=ETHERNET),
+        Interconnect(name="100GbE", bytes_per_s=12.5e9, latency_s=10e-6, source=ETHERNET),
+        Interconnect(name="FDR", bytes_per_s=6.8e9, latency_s=2e-6, source=f"{INFINIBAND}: 54.5 Gbit/s of data on 4 lanes"),
+        Interconnect(name="EDR", bytes_per_s=12.1e9, latency_s=2e-6, source=f"{INFINIBAND}: 97 Gbit/s of data on 4 lanes"),
+        Interconnect(name="HDR", bytes_per_s=24.2e9, latency_s=2e-6, source=f"{INFINIBAND}: 194 Gbit/s of data on 4 lanes"),
+        Interconnect(name="NDR", bytes_per_s=48.5e9, latency_s=2e-6, source=f"{INFINIBAND}: 388 Gbit/s of data on 4 lanes"),
+        Interconnect(name="PCIe3", bytes_per_s=15.75e9, latency_s=5e-6, source=f"{PCI_SIG}: 16 lanes"),
+        Interconnect(name="PCIe4", bytes_per_s=31.5e9, latency_s=5e-6, source=f"{PCI_SIG}: 16 lanes"),
+        Interconnect(name="PCIe5", bytes_per_s=63e9, latency_s=5e-6, source=f"{PCI_SIG}: 16 lanes"),
+        Interconnect(name="NVLink2", bytes_per_s=150e9, latency_s=3e-6, source=f"{NVIDIA}: 6 links of a V100"),
+        Interconnect(name="NVLink3", bytes_per_s=300e9, latency_s=3e-6, source=f"{NVIDIA}: 12 links of an A100"),
+        Interconnect(name="NVLink4", bytes_per_s=450e9, latency_s=3e-6, source=f"{NVIDIA}: 18 links of an H100"),
+    )
+}  # fmt: skip
+
+
+def device(name: str) -> Device:
+    """A device by name; SpecError with the nearest one."""
+    if name not in DEVICES:
+        raise SpecError(f"no device is called {name!r}", hint=did_you_mean(name, DEVICES))
+    return DEVICES[name]
+
+
+def interconnect(name: str) -> Interconnect:
+    """A link by name; SpecError with the nearest one."""
+    if name not in INTERCONNECTS:
+        raise SpecError(f"no link is called {name!r}", hint=did_you_mean(name, INTERCONNECTS))
+    return INTERCONNECTS[name]

@@ -1,0 +1,168 @@
+"""Tables of measurements that others made, in four schemas, and the rows of one that match a condition.
+
+Each schema is known by its columns; any file that has them loads, whatever else it has. What they are, with units,
+stands in docs/reference/tables.md.
+"""
+
+from __future__ import annotations
+
+import csv
+import operator
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import SpecError, did_you_mean
+
+Row = Mapping[str, str]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """One measured configuration of training."""
+
+    group: str
+    """What is fitted together: model × cluster."""
+    workers: int
+    hosts: int
+    batch: float
+    """Samples a worker and step."""
+    step_s: float
+    sync_s: float | None = None
+    """What the source itself says of the exchange, where it says something."""
+    row: Row
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Schema:
+    """One kind of table."""
+
+    name: str
+    columns: frozenset[str]
+    """Those by which it is known."""
+    doc: str
+
+
+STEP_TIMES = Schema(
+    name="step times by placement",
+    columns=frozenset({"model", "cluster", "num_nodes", "num_replicas", "local_bsz", "step_time_s"}),
+    doc="model, cluster, num_nodes, num_replicas, local_bsz (samples a worker), step_time_s; sync_time_s if known",
+)
+THROUGHPUT = Schema(
+    name="throughput by workers",
+    columns=frozenset({"framework", "model", "hardware", "workers", "nodes", "batch_per_worker", "metric", "value"}),
+    doc="framework, model, hardware, interconnect, strategy, workers, nodes, batch_per_worker, metric, value; rows "
+    "with metric = throughput (samples a second, all workers together)",
+)
+COLLECTIVES = Schema(
+    name="collective times",
+    columns=frozenset({"cluster", "network", "library", "workers", "message_bytes", "time_us"}),
+    doc="cluster, network, library, workers, message_bytes, time_us",
+)
+LAYERS = Schema(
+    name="layer trace",
+    columns=frozenset({"tensor_id", "num_params", "backward_compute_us", "comm_us"}),
+    doc="trace, nodes, tensor_id (in the order of the backward pass), num_params, backward_compute_us, comm_us",
+)
+SCHEMAS = (STEP_TIMES, THROUGHPUT, COLLECTIVES, LAYERS)
+
+
+def read_table(path: Path) -> tuple[Schema, list[Row]]:
+    """A table and what kind it is.
+
+    Raises:
+        SpecError: no such file, or columns that nobody knows.
+    """
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            reader = csv.DictReader(file)
+            rows = list(reader)
+            columns = set(reader.fieldnames or ())
+    except (OSError, UnicodeDecodeError) as error:
+        raise SpecError(f"{path}: cannot be read: {error}", hint="give a CSV file: docs/reference/tables.md") from None
+    for schema in SCHEMAS:
+        if schema.columns <= columns:
+            return schema, rows
+    nearest = max(SCHEMAS, key=lambda schema: len(schema.columns & columns))
+    missing = ", ".join(sorted(nearest.columns - columns))
+    raise SpecError(
+        f"{path}: no schema has these columns; {nearest.name} is nearest and wants {missing} too",
+        hint="what each schema needs: docs/reference/tables.md",
+    )
+
+
+def points_of(schema: Schema, rows: Sequence[Row]) -> list[Point]:
+    """Configurations of training; rows without a number are left out, as are those of another metric."""
+    if schema is STEP_TIMES:
+        made = [_step_time(row) for row in rows]
+    elif schema is THROUGHPUT:
+        made = [_throughput(row) for row in rows]
+    else:
+        raise SpecError(f"a table of {schema.name} has no steps to predict", hint="docs/reference/tables.md")
+    return [point for point in made if point is not None and point.step_s > 0]
+
+
+def _step_time(row: Row) -> Point | None:
+    step = _number(row["step_time_s"])
+    if step is None:
+        return None
+    return Point(
+        group=" · ".join(row[name] for name in ("model", "cluster", "kind") if row.get(name)),
+        workers=int(row["num_replicas"]), hosts=int(row["num_nodes"]), batch=float(row["local_bsz"]), step_s=step,
+        sync_s=_number(row.get("sync_time_s")), row=row,
+    )  # fmt: skip
+
+
+def _throughput(row: Row) -> Point | None:
+    value, batch = _number(row["value"]), _number(row["batch_per_worker"])
+    workers, nodes = _number(row["workers"]), _number(row["nodes"])
+    if row["metric"] != "throughput" or not value or not batch or not workers or not nodes:
+        return None
+    named = ("framework", "model", "hardware", "interconnect", "strategy", "precision")
+    return Point(
+        group=" · ".join(row[name] for name in named if row.get(name)),
+        workers=int(workers), hosts=int(nodes), batch=batch, step_s=workers * batch / value, row=row,
+    )  # fmt: skip
+
+
+def _number(text: str | None) -> float | None:
+    try:
+        return float(text or "")
+    except ValueError:
+        return None
+
+
+_COMPARISON = re.compile(r"\s*(\w+)\s*(<=|>=|==|!=|<|>|=)\s*(\S(?:.*\S)?)\s*")
+_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+    "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt, "==": operator.eq, "=": operator.eq,
+    "!=": operator.ne,
+}  # fmt: skip
+
+
+def matching(condition: str, columns: Sequence[str]) -> Callable[[Row], bool]:
+    """Whether a row matches `num_nodes<=4`, or several of these joined by `and`.
+
+    Raises:
+        SpecError: no comparison, or a column that the table does not have.
+    """
+    tests: list[tuple[str, Callable[[Any, Any], bool], str]] = []
+    for part in re.split(r"\band\b", condition):
+        match = _COMPARISON.fullmatch(part)
+        if not match:
+            raise SpecError(f"--fit {condition!r}: {part.strip()!r} is no comparison", hint='write: --fit "num_nodes<=4"')
+        column, how, wanted = match.groups()
+        if column not in columns:
+            raise SpecError(f"--fit: the table has no column {column!r}", hint=did_you_mean(column, columns))
+        tests.append((column, _OPERATORS[how], wanted.strip("'\"")))
+
+    def matches(row: Row) -> bool:
+        return all(_holds(row[column], how, wanted) for column, how, wanted in tests)
+
+    return matches
+
+
+def _holds(found: str, how: Callable[[Any, Any], bool], wanted: str) -> bool:
+    one, other = _number(found), _number(wanted)
+    return how(one, other) if one is not None and other is not None else how(found, wanted)

@@ -1,0 +1,122 @@
+"""A step as others draw it: Chrome and Perfetto traces, and Chakra execution traces."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+MICROSECONDS = 1e6
+COMP_NODE, COMM_COLL_NODE = 4, 7
+ALL_REDUCE = 0
+CHAKRA_VERSION = "0.0.4"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Span:
+    """Something that happens on a stream of a rank."""
+
+    name: str
+    rank: int
+    stream: str
+    start_s: float
+    duration_s: float
+    bytes: float | None = None
+    """Of a message; None for computing."""
+    after: Sequence[int] = field(default_factory=tuple)
+    """Indices of spans of the same rank that have to end before."""
+
+
+def chrome_trace(spans: Iterable[Span], **about: Any) -> str:
+    """For chrome://tracing and ui.perfetto.dev: a process a rank, a thread a stream."""
+    spans = list(spans)
+    streams = {name: number for number, name in enumerate(dict.fromkeys(span.stream for span in spans))}
+    events: list[dict[str, Any]] = [
+        {"ph": "M", "name": "process_name", "pid": rank, "args": {"name": f"rank {rank}"}}
+        for rank in sorted({span.rank for span in spans})
+    ]
+    events += [
+        {"ph": "M", "name": "thread_name", "pid": rank, "tid": number, "args": {"name": name}}
+        for rank in sorted({span.rank for span in spans}) for name, number in streams.items()
+    ]  # fmt: skip
+    for span in spans:
+        event = {
+            "ph": "X", "name": span.name, "pid": span.rank, "tid": streams[span.stream],
+            "ts": span.start_s * MICROSECONDS, "dur": span.duration_s * MICROSECONDS,
+            "cat": "communication" if span.bytes is not None else "computing",
+        }  # fmt: skip
+        events.append(event if span.bytes is None else {**event, "args": {"bytes": span.bytes}})
+    return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": about})
+
+
+def chakra_trace(spans: Sequence[Span]) -> bytes:
+    """The execution trace of one rank, as MLCommons Chakra reads it: protobuf messages, each after its length.
+
+    Written by hand, because it is five fields: a compiler and a runtime for protobuf would be two dependencies.
+    """
+    written = [_message(_text(1, CHAKRA_VERSION))]
+    for number, span in enumerate(spans):
+        carries = span.bytes is not None
+        attributes = [_attribute("is_cpu_op", _bool(not carries))]
+        if span.bytes is not None:
+            attributes += [_attribute("comm_type", _int64(ALL_REDUCE)), _attribute("comm_size", _int64(int(span.bytes)))]
+        node = _varint_field(1, number) + _text(2, span.name)
+        node += _varint_field(3, COMM_COLL_NODE if carries else COMP_NODE)
+        node += b"".join(_varint_field(5, before) for before in span.after)
+        node += _varint_field(6, round(span.start_s * MICROSECONDS))
+        node += _varint_field(7, round(span.duration_s * MICROSECONDS))
+        node += b"".join(_bytes(10, attribute) for attribute in attributes)
+        written.append(_message(node))
+    return b"".join(written)
+
+
+def _attribute(name: str, value: bytes) -> bytes:
+    return _text(1, name) + value
+
+
+def _bool(value: bool) -> bytes:
+    return _varint_field(27, int(value))
+
+
+def _int64(value: int) -> bytes:
+    return _varint_field(9, value)
+
+
+def _message(body: bytes) -> bytes:
+    return _varint(len(body)) + body
+
+
+def _text(field_number: int, text: str) -> bytes:
+    return _bytes(field_number, text.encode())
+
+
+def _bytes(field_number: int, body: bytes) -> bytes:
+    return _varint(field_number << 3 | 2) + _varint(len(body)) + body
+
+
+def _varint_field(field_number: int, value: int) -> bytes:
+    return _varint(field_number << 3) + _varint(value)
+
+
+def _varint(value: int) -> bytes:
+    out = b""
+    while value > 0x7F:
+        out += struct.pack("B", value & 0x7F | 0x80)
+        value >>= 7
+    return out + struct.pack("B", value)
+
+
+def spans_of_kineto(text: str) -> list[Span]:
+    """Complete events of a trace that PyTorch's profiler wrote (Kineto): its process is the rank, its thread the stream."""
+    data = json.loads(text)
+    events = data["traceEvents"] if isinstance(data, dict) else data
+    rank = int((data.get("distributedInfo") or {}).get("rank", 0)) if isinstance(data, dict) else 0
+    return [
+        Span(
+            name=str(event["name"]), rank=rank, stream=f"{event.get('pid')}/{event.get('tid')}",
+            start_s=float(event["ts"]) / MICROSECONDS, duration_s=float(event.get("dur", 0)) / MICROSECONDS,
+        )
+        for event in events if event.get("ph") == "X"
+    ]  # fmt: skip
