@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.errors import SpecError, did_you_mean
-from paceline.plan.trial import Trial
+from paceline.plan.trial import ClusterChoice, Trial
 from paceline.units import parse_quantity
 from paceline.workloads.graph import Graph
 
@@ -165,3 +165,5 @@ class SiteLimits:
     """Accelerators a host, by kind."""
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     """Settings of the site itself, under [cluster.NAME]: partition, host list, share of a core …"""
+    refuses: Callable[[ClusterChoice], str | None] = field(default=lambda _cluster: None)
+    """What the site itself rules out (more than the machine can emulate truthfully …): the reason, or None."""

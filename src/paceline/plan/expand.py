@@ -237,4 +237,4 @@ def _site_refusal(trial: Trial, site: SiteLimits) -> str | None:
         return f"site {cluster.site} cannot set a network"
     if cluster.device != "cpu" and cluster.workers_per_host > site.devices.get(cluster.device, 0):
         return f"site {cluster.site} has {site.devices.get(cluster.device, 0)} {cluster.device} device(s) a host"
-    return None
+    return site.refuses(cluster)

@@ -16,13 +16,16 @@ class Network:
     """Rate of each host's link; None: as fast as it is."""
     latency_s: float | None = None
     """One-way delay; None: as it is."""
+    jitter_s: float | None = None
+    """Most that the one-way delay differs from the latency, either way; None: as it is."""
     preset: str | None = None
-    """A name the site knows ("1GbE"), resolved by the site."""
+    """The name that the study gave ("1GbE"); its values stand beside it."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "bandwidth_bytes_per_s": self.bandwidth_bytes_per_s,
             "latency_s": self.latency_s,
+            "jitter_s": self.jitter_s,
             "preset": self.preset,
         }
 
@@ -39,6 +42,8 @@ class Network:
             parts.append(f"{self.bandwidth_bytes_per_s * 8 / 1e6:g}Mbit")
         if self.latency_s is not None:
             parts.append(f"{self.latency_s * 1e6:g}us")
+        if self.jitter_s is not None:
+            parts.append(f"jitter{self.jitter_s * 1e6:g}us")
         return "-".join(parts) or "as-is"
 
 
