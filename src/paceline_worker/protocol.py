@@ -71,6 +71,8 @@ class Job(object):
         self.layers = data["measure"]["layers"]
         self.evidence = data["measure"].get("evidence", False)
         """Whether this run is part of a fairness proof: see `paceline_worker.evidence`."""
+        self.tell_at_step = data.get("tell_at_step")
+        """The step before which the host wants to find a file `reached.STEP`, because something is to happen then."""
         self.events_path = os.path.join(folder, "events.{}.jsonl".format(rank))
 
 

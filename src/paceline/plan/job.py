@@ -25,6 +25,7 @@ def make_job(
     weights: Mapping[str, str] | None,
     data_index: str | None,
     drops_out: bool = False,
+    tell_at_step: int | None = None,
 ) -> dict[str, Any]:
     """The job as the worker reads it (paceline_worker.protocol.Job documents each field)."""
     workers = [p for p in processes if p.rank is not None]
@@ -72,4 +73,5 @@ def make_job(
             "layers": trial.measure.layers,
             "evidence": trial.measure.evidence,
         },
+        "tell_at_step": tell_at_step,
     }

@@ -16,6 +16,7 @@ import pyarrow as pa
 from paceline.record.machine_checks import machine_doubts
 from paceline.record.phases import derived_of
 from paceline.record.record import Doubt, Record
+from paceline.record.site_checks import site_doubts
 from paceline.record.summary import (
     RunSummary,
     by_step,
@@ -84,6 +85,7 @@ def check(record: Record) -> tuple[Doubt, ...]:
                 found += one((record, measured, summary))
             if not record.trial.framework.simulated:
                 found += machine_doubts(record, measured)
+                found += site_doubts(record)
     if record.trial.framework.simulated:
         found.append(
             Doubt(

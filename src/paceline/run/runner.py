@@ -27,6 +27,7 @@ from paceline.plan.schedule import PlannedRun
 from paceline.plan.trial import Trial
 from paceline.record import MEASUREMENT, PROOF, Doubt, Outcome, OutcomeKind, Rank, Record, check
 from paceline.run import host_state
+from paceline.run.disturbance import disturbing
 from paceline.run.events import RankEvents, layers_table, log_tail, read_events, samples_table
 from paceline.run.inputs import prepare_inputs
 from paceline.run.meter import Meter
@@ -152,7 +153,7 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
         job = make_job(
             trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module, graph=inputs.graph,
             program=inputs.program, topology=topology, processes=processes, weights=inputs.weights,
-            data_index=inputs.data_index, drops_out=inputs.drops_out,
+            data_index=inputs.data_index, drops_out=inputs.drops_out, tell_at_step=site.disturbs_at(),
         )  # fmt: skip
         job_path.write_text(json.dumps(job), encoding="utf-8")
         site.deliver([job_path, worker_folder(bench.cache), *inputs.files])
@@ -188,8 +189,9 @@ def _supervised(
             bench.site.start(process, argv=argv, env=env, folder=job_path.parent) for process, argv, env in commands
         ]
         before = host_state.BusyCounter.now()
-        meter = Meter(running)
-        ending = supervise(running, meter, time_limit_s=trial.limits.time_s, memory_limit_bytes=limit)
+        meter = Meter(running, bench.site)
+        with disturbing(bench.site, job_path.parent):
+            ending = supervise(running, meter, time_limit_s=trial.limits.time_s, memory_limit_bytes=limit)
         after = host_state.BusyCounter.now()
     finally:
         stuck = bench.site.stop()

@@ -9,6 +9,7 @@ __all__ = ["SITES", "Running", "Site", "SiteState", "Usage", "known_sites", "loa
 
 SITES = {
     "local": "paceline.sites.local:LocalSite",
+    "lab": "paceline.sites.lab.site:LabSite",
 }
 """id → class."""
 

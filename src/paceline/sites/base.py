@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from paceline.plan.capabilities import SiteLimits
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import ClusterChoice
@@ -52,6 +54,8 @@ class Site(ABC):
     """Somewhere processes run: `open`, `deliver`, any number of `start`, `stop`, `fetch`, `close`; then again."""
 
     name: str
+    traffic_scope: str = "namespace"
+    """Whose network traffic `traffic` counts: of this network "namespace" (all of the machine's), or of the "hosts"."""
 
     @abstractmethod
     def state(self) -> SiteState:
@@ -90,8 +94,24 @@ class Site(ABC):
         """What the record should know of the site itself while it is open: asked and achieved links, its own cost …"""
         return {}
 
+    def traffic(self) -> dict[str, int]:
+        """Bytes sent and received so far. Cheap; Linux counts them by network namespace, not by process."""
+        counters = psutil.net_io_counters()
+        return {"sent_bytes": counters.bytes_sent, "received_bytes": counters.bytes_recv} if counters else {}
+
+    def disturbs_at(self) -> int | None:
+        """The step at which the open site wants to disturb the run; None: never."""
+        return None
+
+    def disturb(self) -> None:
+        """Do to the hosts what the study asked for: a rank is about to take the step of `disturbs_at`."""
+
     def close(self) -> None:
         """Give back what was opened. Idempotent."""
 
     def sweep(self, folder: Path) -> None:
         """Clean up what hosts that were killed left behind for runs under this folder, and nothing else."""
+
+    def mend(self) -> list[str]:
+        """Remove what Paceline, killed, left on this machine, and nothing else; what was removed."""
+        return []
