@@ -23,7 +23,7 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("doctor", help="what this machine can run, and for what it cannot: why, and the fix")
     parser.add_argument("--framework", metavar="NAME", help="tell all about one framework: strategies, knobs, devices")
     parser.add_argument(
-        "--fix", action="store_true", help="remove what Paceline, killed, left behind, and nothing else"
+        "--fix", action="store_true", help="remove what a killed Paceline left behind, and nothing else"
     )
     add_common(parser, store=False)
     parser.set_defaults(main=main)

@@ -26,6 +26,7 @@ namespace {
 
 constexpr long long kSecond = 1000000000LL;
 constexpr long long kEarly = 5000;             // due so soon that setting the timer would take longer
+constexpr long long kMostWakeup = 200000;      // later than that is a stolen core, not a wake-up
 constexpr size_t kMostQueued = 64u << 20;      // bytes a direction; beyond it packets are lost, as on a real link
 constexpr int kReadsInTurn = 64;               // of one device before the others get their turn
 
@@ -74,6 +75,9 @@ int main(int argc, char** argv) {
     printf("usage: delay_line DELAY_NS JITTER_NS SWITCH_PID HOST_PID...\n");
     return 2;
   }
+  // A packet waits for this process to wake up twice, to be read and to be written. How long a wake-up takes is seen at
+  // the timer, and taken off the delay.
+  long long wakeup = 0, armed = 0;
   const long long delay = atoll(argv[1]), jitter = atoll(argv[2]);
   std::vector<Direction> directions;
   for (int i = 4; i < argc; ++i) {
@@ -109,7 +113,10 @@ int main(int argc, char** argv) {
     for (int e = 0; e < count; ++e) {
       if (events[e].data.u64 == directions.size()) {
         unsigned long long ticks;
-        if (read(timer, &ticks, sizeof ticks) < 0) continue;
+        if (read(timer, &ticks, sizeof ticks) > 0 && armed) {
+          const long long late = now() - armed;
+          wakeup += ((late < kMostWakeup ? late : kMostWakeup) - wakeup) / 16;
+        }
         continue;
       }
       Direction& d = directions[events[e].data.u64];
@@ -117,7 +124,7 @@ int main(int argc, char** argv) {
         const ssize_t size = read(d.in, buffer.data(), buffer.size());
         if (size <= 0) break;
         if (d.queued + size > kMostQueued) continue;
-        long long due = now() + delay + (jitter ? spread(dice) : 0);
+        long long due = now() + delay - 2 * wakeup + (jitter ? spread(dice) : 0);
         if (due < d.last_due) due = d.last_due;  // a wire does not change the order
         d.last_due = due;
         d.queued += size;
@@ -134,6 +141,7 @@ int main(int argc, char** argv) {
       }
       if (!d.queue.empty() && (next == 0 || d.queue.front().due < next)) next = d.queue.front().due;
     }
+    armed = next;
     itimerspec wake = {};
     wake.it_value.tv_sec = next / kSecond;
     wake.it_value.tv_nsec = next % kSecond;

@@ -14,6 +14,11 @@ NETEM_PACKETS = 100_000
 """netem holds a packet while it delays it, and drops what is beyond its limit."""
 
 
+LARGEST_GSO = 65536
+HEADROOM = 2 * 1514
+"""Between the largest packet that TCP hands down and the bucket: headers are counted too."""
+
+
 def port(number: int) -> str:
     """The switch's end of a host's link."""
     return f"p{number}"
@@ -65,6 +70,9 @@ def switch_script(
 def host_script(host: LabHost, link: Link, *, netem: bool) -> str:
     """Address and shape the host's end, in its namespace."""
     ip = [f"address add {host.address}/24 dev {DEVICE}", f"link set {DEVICE} up"]
+    if link.rate_bytes_per_s:
+        largest = min(LARGEST_GSO, burst_bytes(link.rate_bytes_per_s) - HEADROOM)
+        ip.append(f"link set {DEVICE} gso_max_size {largest}")
     return _script(ip, shaping(DEVICE, link, netem=netem))
 
 
