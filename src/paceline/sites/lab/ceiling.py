@@ -1,4 +1,4 @@
-"""The most that passes between two hosts of the lab on this machine: measured once a boot, and kept in the cache.
+"""The fastest link that this machine can emulate: measured once a boot, and kept in the cache.
 
 A link that is asked to be faster than that would be slower than it says.
 """
@@ -12,6 +12,9 @@ from paceline.folders import cache_root
 from paceline.sites.lab.cluster import Cluster
 from paceline.sites.lab.layout import LabHost, Layout, Link
 
+SHARE = 0.5
+"""Of what passes without a rate. The bucket wants CPU too, and so do the ranks: where 19 Gbit/s passed unshaped, links
+of 10 Gbit/s achieved 0.67 to 0.93 of what they were asked, those of 2.5 Gbit/s 0.90 to 0.98."""
 TRIES = 3
 """The best of them: a busy machine can only make it lower."""
 
@@ -32,7 +35,7 @@ def measured_ceiling(delay_by: str, link: Link, *, privilege: str) -> float:
     cluster = Cluster(layout, privilege=privilege, delay_by=delay_by, groups=None)
     cluster.make()
     try:
-        best = max(one.sent_bytes_per_s for _ in range(TRIES) for one in cluster.measure())
+        best = SHARE * max(one.sent_bytes_per_s for _ in range(TRIES) for one in cluster.measure())
     finally:
         cluster.close()
     path = _path()

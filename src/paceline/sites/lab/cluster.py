@@ -113,7 +113,7 @@ class Cluster:
         self._groups.limit(one.name, (one.quota or len(one.cores)) / factor)
 
     def kill(self, host: int) -> None:
-        self.hosts[host].kill_init()
+        self.hosts[host].kill()
 
     def traffic(self) -> list[tuple[int, int]]:
         """(sent, received) bytes of each host's link so far; none for a host that is gone."""
@@ -134,8 +134,11 @@ class Cluster:
         """End every process in it; the kernel frees devices and namespaces with the last one. Idempotent."""
         if self.delay_line:
             self.delay_line.end()
-        for namespace in (*self.hosts, *([self._switch] if self._switch else [])):
-            namespace.end()
+        namespaces = [*self.hosts, *([self._switch] if self._switch else [])]
+        for namespace in namespaces:
+            namespace.kill()
+        for namespace in namespaces:
+            namespace.wait_until_gone()
         self.hosts, self._switch, self.delay_line = [], None, None
         deadline = time.monotonic() + LEAVING_S
         while self._groups and not self._groups.remove() and time.monotonic() < deadline:

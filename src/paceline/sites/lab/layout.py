@@ -128,16 +128,18 @@ def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float 
             f"lower the bandwidth, or write dilation = {-(-asked * options['dilation'] // ceiling):g} "
             "under [cluster.lab]"
         )
-    return _fault_refusal(cluster)
+    return _fault_refusal(cluster, quotas=quotas)
 
 
-def _fault_refusal(cluster: ClusterChoice) -> str | None:
+def _fault_refusal(cluster: ClusterChoice, *, quotas: bool) -> str | None:
     try:
         fault = parse_fault(cluster.options["fault"])
     except ValueError as error:
         return str(error)
     if fault and fault.host not in {f"lab{number + 1}" for number in range(cluster.hosts)}:
         return f"fault {cluster.options['fault']!r}: hosts are called lab1 … lab{cluster.hosts}"
+    if fault and fault.kind == "slow-host" and not quotas:
+        return "control groups cannot be written here, so no host can be slowed: run as root"
     return None
 
 

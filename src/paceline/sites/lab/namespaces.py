@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import os
 import shutil
+import signal
 import subprocess
 from collections.abc import Sequence
 from functools import cache
@@ -68,18 +69,19 @@ class Namespace:
         if done.returncode != 0:
             raise SiteError(f"{self.name}: {(done.stderr or done.stdout).strip()}")
 
-    def end(self) -> None:
-        """Kill everything in it. Idempotent."""
+    def kill(self) -> None:
+        """What a power cut does to a host: its init dies, and the kernel kills all processes of its namespace."""
         with contextlib.suppress(ProcessLookupError, PermissionError):
-            self._popen.kill()
+            if self.init:
+                os.kill(self.init, signal.SIGKILL)
+            else:
+                self._popen.kill()
+
+    def wait_until_gone(self) -> None:
+        """Who holds the init ends after it, and the init after everything in its namespace."""
         self._popen.wait()
         if self._popen.stdout is not None:
             self._popen.stdout.close()
-
-    def kill_init(self) -> None:
-        """What a power cut does to a host."""
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(self.init, 9)
 
 
 def hold(name: str, *, within: Namespace | None = None, privilege: str) -> Namespace:
