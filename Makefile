@@ -48,6 +48,7 @@ fmt: $(STAMP)
 benchmarks: $(STAMP)
 	$(BIN)/paceline env build torch-cpu
 	$(BIN)/python benchmarks/null.py
+	$(BIN)/python benchmarks/lab.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/adapters.py
 

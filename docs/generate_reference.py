@@ -14,7 +14,7 @@ from typing import Any
 
 from paceline.frameworks import FRAMEWORKS, Framework, load_framework
 from paceline.plan.capabilities import Knob
-from paceline.sites import SITES
+from paceline.sites import SITES, load_site
 from paceline.spec.catalog import REQUIRED, SECTIONS
 from paceline.spec.study import Repeats
 from paceline.units import BYTES, BYTES_PER_SECOND, FRACTION, SECONDS, format_bytes, format_seconds
@@ -78,7 +78,16 @@ def _sections() -> list[str]:
         ]
         parts.append(f"## [{section}]\n\n{_table('key', 'default', 'meaning')}" + "\n".join(rows) + "\n")
     sites = ", ".join(f"`{name}`" for name in SITES)
-    return [*parts, f"Sites: {sites}.\n"]
+    parts.append(f"Sites: {sites}.\n")
+    return [*parts, *(_site(name) for name in SITES if load_site(name).limits().knobs)]
+
+
+def _site(name: str) -> str:
+    rows = [
+        f"| `{knob}` | {_default(k.default, k.units)} | {_cell(k.doc)} |"
+        for knob, k in load_site(name).limits().knobs.items()
+    ]
+    return f"## [cluster.{name}]\n\n{_table('key', 'default', 'meaning')}" + "\n".join(rows) + "\n"
 
 
 def _table(*headers: str) -> str:

@@ -272,6 +272,37 @@ def test_killed_twenty_times_nothing_is_left_and_a_resume_completes(tmp_path: Pa
         assert not gone
 
 
+HOLDING = """
+import time
+import test_lab as t
+site = t.LabSite()
+site.open(t.cluster(2), ports=1)
+print(flush=True)
+time.sleep(600)
+"""
+
+
+@needs_groups
+def test_doctor_removes_the_groups_of_a_killed_owner_and_of_nobody_else(site: LabSite, tmp_path: Path) -> None:
+    assert GROUPS is not None
+    site.open(cluster(1), ports=1)
+    env = {**command_environment(tmp_path), "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
+    killed = subprocess.Popen([sys.executable, "-c", HOLDING], env=env, stdout=subprocess.PIPE)
+    assert killed.stdout is not None
+    killed.stdout.readline()
+    killed.kill()
+    killed.wait()
+    killed.stdout.close()
+    assert_nothing_is_left(tmp_path)
+    folders = [folder for base in GROUPS.folders for folder in base.glob(f"paceline-lab.{killed.pid}.*")]
+    assert folders
+    done = paceline(tmp_path, "doctor", "--fix")
+
+    assert done.returncode == 0, done.stderr
+    assert all(f"removed {folder}" in done.stderr and not folder.exists() for folder in folders)
+    assert all(folder.is_dir() for group in site._opened().cluster.folders for folder in group)
+
+
 def as_nobody(folder: str, program: str) -> subprocess.Popen[str]:
     """Run a program without any rights, by the first interpreter that nobody may start."""
     become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]

@@ -71,6 +71,8 @@ class Namespace:
 
     def kill(self) -> None:
         """What a power cut does to a host: its init dies, and the kernel kills all processes of its namespace."""
+        if self._popen.poll() is not None:
+            return  # gone already, and its number may be somebody else's by now
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if self.init:
                 os.kill(self.init, signal.SIGKILL)
