@@ -285,7 +285,6 @@ time.sleep(600)
 @needs_groups
 def test_doctor_removes_the_groups_of_a_killed_owner_and_of_nobody_else(site: LabSite, tmp_path: Path) -> None:
     assert GROUPS is not None
-    site.open(cluster(1), ports=1)
     env = {**command_environment(tmp_path), "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)])}
     killed = subprocess.Popen([sys.executable, "-c", HOLDING], env=env, stdout=subprocess.PIPE)
     assert killed.stdout is not None
@@ -296,6 +295,7 @@ def test_doctor_removes_the_groups_of_a_killed_owner_and_of_nobody_else(site: La
     assert_nothing_is_left(tmp_path)
     folders = [folder for base in GROUPS.folders for folder in base.glob(f"paceline-lab.{killed.pid}.*")]
     assert folders
+    site.open(cluster(1), ports=1)
     done = paceline(tmp_path, "doctor", "--fix")
 
     assert done.returncode == 0, done.stderr
