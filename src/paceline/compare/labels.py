@@ -82,6 +82,8 @@ def _facets(trial: Trial) -> dict[str, str]:
     }
     for knob, value in framework.knobs.items():
         facets[f"knob {framework.name}.{knob}"] = f"{knob}={_value(value)}"
+    for knob, value in cluster.options.items():
+        facets[f"knob cluster.{cluster.site}.{knob}"] = f"{knob}={_value(value)}"
     return facets
 
 

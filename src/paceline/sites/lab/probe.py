@@ -7,6 +7,7 @@ the round trip.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import json
 import os
@@ -96,6 +97,9 @@ def bytes_per_s(out: socket.socket, into: socket.socket, warm_s: float, window_s
 
 def main(warm_s: str, window_s: str, *inits_and_addresses: str) -> None:
     hosts = list(zip(inits_and_addresses[::2], inits_and_addresses[1::2]))  # noqa: B905  as long as the other
+    # The links are measured, not how this process fares against others.
+    with contextlib.suppress(OSError):
+        os.setpriority(os.PRIO_PROCESS, 0, -15)
     found = []
     for number, sender in enumerate(hosts):
         out, into = connected(sender, hosts[(number + 1) % len(hosts)])

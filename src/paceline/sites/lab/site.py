@@ -27,6 +27,9 @@ from paceline.sites.local import usable_cores
 from paceline.sites.processes import LocalProcess, Processes, sweep_folder, tethered
 from paceline.units import BYTES_PER_SECOND
 
+MORE_TRIES = 2
+"""Measurements more where a link is not as asked: another program that ran just then makes it look slower than it is."""
+OFF = 0.10
 NOT_DILATED = "caches and memory bandwidth are not dilated: hosts share them as they do without dilation"
 
 KNOBS = {
@@ -132,7 +135,12 @@ class LabSite(Site):
         layout = cluster.layout
         key = (len(layout.hosts), layout.link, layout.spine, cluster.delay_by)
         if key not in self._achieved:
-            self._achieved[key] = cluster.measure()
+            found = cluster.measure()
+            for _ in range(MORE_TRIES):
+                if all(_as_asked(one, layout) for one in found):
+                    break
+                found = [_better(*pair) for pair in zip(found, cluster.measure(), strict=True)]
+            self._achieved[key] = found
         return self._achieved[key]
 
     def start(self, process: Process, *, argv: Sequence[str], env: Mapping[str, str], folder: Path) -> LocalProcess:
@@ -236,6 +244,20 @@ def _means_of_delay(layout: Layout) -> str:
     if lack := lack_of_delay_line():
         raise SiteError(f"no latency can be emulated: the kernel has no netem, and {lack}")
     return DELAY_LINE
+
+
+def _as_asked(got: Achieved, layout: Layout) -> bool:
+    rate, trip = layout.link.rate_bytes_per_s, layout.round_trip_s
+    slowest = min(got.sent_bytes_per_s, got.received_bytes_per_s)
+    return (not rate or slowest > rate * (1 - OFF)) and (not trip or got.round_trip_s < trip * (1 + OFF))
+
+
+def _better(one: Achieved, other: Achieved) -> Achieved:
+    return Achieved(
+        sent_bytes_per_s=max(one.sent_bytes_per_s, other.sent_bytes_per_s),
+        received_bytes_per_s=max(one.received_bytes_per_s, other.received_bytes_per_s),
+        round_trip_s=min(one.round_trip_s, other.round_trip_s),
+    )
 
 
 def _delay_line_s(cluster: Cluster) -> float:
