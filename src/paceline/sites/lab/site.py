@@ -28,7 +28,7 @@ from paceline.sites.processes import LocalProcess, Processes, sweep_folder, teth
 from paceline.units import BYTES_PER_SECOND
 
 MORE_TRIES = 2
-"""Measurements more where a link is not as asked: another program that ran just then makes it look slower than it is."""
+"""Where a link is not as asked: another program that ran just then makes it look slower than it is."""
 OFF = 0.10
 NOT_DILATED = "caches and memory bandwidth are not dilated: hosts share them as they do without dilation"
 
