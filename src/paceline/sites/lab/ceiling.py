@@ -13,8 +13,8 @@ from paceline.sites.lab.cluster import Cluster
 from paceline.sites.lab.layout import LabHost, Layout, Link
 
 SHARE = 0.25
-"""Of what passes without a rate. The bucket wants CPU too, and so do the ranks: on two busy cores, where 19 to 37 Gbit/s
-passed unshaped, links of 10 Gbit/s achieved 0.29 to 0.98 of what they were asked, those of 2.5 Gbit/s 0.95 to 0.97."""
+"""Of what passes without a rate. The bucket wants CPU too, and so do the ranks: on two busy cores, where 19 to 37
+Gbit/s passed unshaped, links of 10 Gbit/s achieved 0.29 to 0.98 of what they were asked, those of 2.5 Gbit/s 0.95 to 0.97."""
 TRIES = 3
 """The best of them: a busy machine can only make it lower."""
 
@@ -30,8 +30,8 @@ def measured_ceiling(delay_by: str, link: Link, *, privilege: str) -> float:
     if (known := known_ceiling(delay_by)) is not None:
         return known
     hosts = tuple(LabHost(name=f"lab{n}", address=f"10.77.0.{n}", cores=(), quota=None, rack=0) for n in (1, 2))
-    unshaped = Link(delay_s=min(link.delay_s, 1e-3))
-    layout = Layout(hosts=hosts, link=unshaped, spine=None, dilation=1.0, core_share=1.0, fault=None)
+    free = Link(delay_s=min(link.delay_s, 1e-3))
+    layout = Layout(hosts=hosts, link=free, spine=None, dilation=1.0, core_share=1.0, fault=None)
     cluster = Cluster(layout, privilege=privilege, delay_by=delay_by, groups=None)
     cluster.make()
     try:
