@@ -14,7 +14,7 @@ from paceline.sites.lab.layout import LabHost, Layout, Link
 
 SHARE = 0.25
 """Of what passes without a rate. The bucket wants CPU too, and so do the ranks: on two busy cores, where 19 to 37
-Gbit/s passed unshaped, links of 10 Gbit/s achieved 0.29 to 0.98 of what they were asked, those of 2.5 Gbit/s 0.95 to 0.97."""
+Gbit/s passed unshaped, links of 10 Gbit/s achieved 0.29 to 0.98 of what they were asked, of 2.5 Gbit/s 0.95 to 0.97."""
 TRIES = 3
 """The best of them: a busy machine can only make it lower."""
 

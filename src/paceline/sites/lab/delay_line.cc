@@ -26,7 +26,7 @@ namespace {
 
 constexpr long long kSecond = 1000000000LL;
 constexpr long long kEarly = 5000;             // due so soon that setting the timer would take longer
-constexpr long long kMostWakeup = 200000;      // later than that is a stolen core, not a wake-up
+constexpr long long kMostWakeup = 60000;       // later than that is a stolen core, not a wake-up
 constexpr size_t kMostQueued = 64u << 20;      // bytes a direction; beyond it packets are lost, as on a real link
 constexpr int kReadsInTurn = 64;               // of one device before the others get their turn
 
