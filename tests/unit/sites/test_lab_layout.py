@@ -60,6 +60,7 @@ def test_dilation_slows_everything_alike() -> None:
     assert slow.link.rate_bytes_per_s == 25e6
     assert plain.round_trip_s == pytest.approx(2e-3)
     assert slow.round_trip_s == pytest.approx(8e-3)
+    assert slow.link.rate_bytes_per_s * slow.link.burst_s == pytest.approx(100e6 * plain.link.burst_s)
     assert slow.link.jitter_s == pytest.approx(4 * plain.link.jitter_s)
 
 

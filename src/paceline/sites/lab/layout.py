@@ -15,6 +15,8 @@ FIRST_PORT = 20000
 """Below the ports that the kernel gives out by itself: in a namespace of its own, a host's ports are free for sure."""
 LEAST_QUOTA = 0.1
 """Of a core. The kernel gives no less than 1 ms a period, and a period above 10 ms would show in single steps."""
+BURST_S = 2e-3
+"""See `links.burst_bytes`."""
 TOPOLOGIES = ("switch", "racks")
 
 
@@ -26,6 +28,8 @@ class Link:
     """None: as fast as it is."""
     delay_s: float = 0.0
     jitter_s: float = 0.0
+    burst_s: float = BURST_S
+    """So much time's worth of bytes passes at once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,12 +87,16 @@ def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
         # From host to host there are two links, each with half of the latency.
         delay_s=(network.latency_s or 0.0) * dilation / 2 if network else 0.0,
         jitter_s=(network.jitter_s or 0.0) * dilation / 2 if network else 0.0,
+        # As many bytes as without dilation: smaller packets would cost more CPU time.
+        burst_s=BURST_S * dilation,
     )
     spine = options["spine_bandwidth"] or rate
     return Layout(
         hosts=hosts,
         link=link,
-        spine=Link(rate_bytes_per_s=None if spine is None else spine / dilation) if racks > 1 else None,
+        spine=Link(rate_bytes_per_s=None if spine is None else spine / dilation, burst_s=BURST_S * dilation)
+        if racks > 1
+        else None,
         dilation=dilation,
         core_share=share,
         fault=parse_fault(options["fault"]),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paceline.sites.lab.layout import LabHost, Link
+from paceline.sites.lab.layout import BURST_S, LabHost, Link
 
 DEVICE = "eth0"
 """The host's end of its link."""
@@ -24,7 +24,7 @@ def port(number: int) -> str:
     return f"p{number}"
 
 
-def burst_bytes(rate_bytes_per_s: float) -> int:
+def burst_bytes(rate_bytes_per_s: float, burst_s: float = BURST_S) -> int:
     """Bytes that pass at once before the rate holds: 2 ms of it, and never less than a few packets.
 
     Measured on two cores of a busy virtual machine, TCP payload over asked (0.956 is all that headers leave):
@@ -38,7 +38,7 @@ def burst_bytes(rate_bytes_per_s: float) -> int:
     are cut up by the kernel: 300 Mbit/s then got 0.34 with 8 kB and 0.61 with 25 kB, and 100 Mbit/s took 20 µs of
     softirq a kilobyte instead of 3.
     """
-    return max(8 * 1024, int(rate_bytes_per_s * 2e-3))
+    return max(8 * 1024, int(rate_bytes_per_s * burst_s))
 
 
 def shaping(device: str, link: Link, *, netem: bool) -> list[str]:
@@ -50,7 +50,7 @@ def shaping(device: str, link: Link, *, netem: bool) -> list[str]:
         lines.append(f"qdisc add dev {device} root handle 1: {delay}")
         parent = "parent 1:1"
     if rate := link.rate_bytes_per_s:
-        burst = burst_bytes(rate)
+        burst = burst_bytes(rate, link.burst_s)
         # Room for what is under way, so that one sender alone loses nothing; several to one host do, as at a switch.
         queue = max(LEAST_QUEUE, 4 * burst, int(rate * (QUEUE_S + 4 * link.delay_s)))
         bucket = f"tbf rate {rate * 8:.0f}bit burst {burst} limit {queue}"
@@ -83,7 +83,7 @@ def host_script(host: LabHost, link: Link, *, netem: bool) -> str:
     """Address and shape the host's end, in its namespace."""
     ip = [f"address add {host.address}/24 dev {DEVICE}", f"link set {DEVICE} up"]
     if link.rate_bytes_per_s:
-        largest = min(LARGEST_GSO, burst_bytes(link.rate_bytes_per_s) - HEADROOM)
+        largest = min(LARGEST_GSO, burst_bytes(link.rate_bytes_per_s, link.burst_s) - HEADROOM)
         ip.append(f"link set {DEVICE} gso_max_size {largest}")
     return _script(ip, shaping(DEVICE, link, netem=netem))
 
