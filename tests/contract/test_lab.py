@@ -181,10 +181,10 @@ def test_links_are_measured_once_for_a_configuration(site: LabSite, monkeypatch:
 def test_link_above_the_measured_ceiling_is_refused_with_it(site: LabSite) -> None:
     impossible = cluster(2, Network(bandwidth_bytes_per_s=1e13))
     assert site.limits().refuses(impossible) is None  # nothing was measured yet
-    with pytest.raises(SiteError, match="this machine carries"):
+    with pytest.raises(SiteError, match="links of the lab are true up to"):
         site.open(impossible, ports=1)
 
-    assert "this machine carries" in (site.limits().refuses(impossible) or "")
+    assert "links of the lab are true up to" in (site.limits().refuses(impossible) or "")
 
 
 @pytest.mark.parametrize(

@@ -110,7 +110,7 @@ def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float 
         cluster: what a trial asks for.
         cores: cores that we may use.
         quotas: whether control groups can be made, which hold a host to its share.
-        ceiling: bytes a second that were measured to pass between two hosts at most; None: not measured yet.
+        ceiling: bytes a second up to which links are true, from a measurement; None: not measured yet.
     """
     options = cluster.options
     share = options["core_share"] / options["dilation"]
@@ -132,7 +132,7 @@ def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float 
     asked = max((rate for rate in _rates(cluster) if rate), default=None)
     if asked is not None and ceiling is not None and asked > ceiling:
         return (
-            f"{_mbit(asked)} Mbit/s, and between two hosts of the lab this machine carries {_mbit(ceiling)} at most: "
+            f"{_mbit(asked)} Mbit/s, and links of the lab are true up to {_mbit(ceiling)} on this machine: "
             f"lower the bandwidth, or write dilation = {-(-asked * options['dilation'] // ceiling):g} "
             "under [cluster.lab]"
         )
