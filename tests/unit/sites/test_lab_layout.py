@@ -83,7 +83,7 @@ def test_racks_are_joined_by_a_spine_as_fast_as_a_link_unless_said() -> None:
         (cluster(2, core_share=0.5), {"quotas": False}, "run as root"),
         (cluster(2, fault="slow-host:lab1@3:2"), {"quotas": False}, "no host can be slowed"),
         (cluster(2, core_share=0.05), {}, "no less than 0.1"),
-        (cluster(2, named_network("10GbE")), {"ceiling": 500e6}, r"10000 Mbit/s, .* true up to 4000: .*dilation = 3"),
+        (cluster(2, named_network("10GbE")), {"ceiling": 500e6}, r"10000 Mbit/s, .* true up to 4000 .*dilation = 3"),
         (cluster(2, spine_bandwidth=1e9), {"ceiling": 500e6}, "true up to 4000"),
         (cluster(2, fault="cut-wire:lab1@3"), {}, "should be one of none, cut-link"),
         (cluster(2, fault="cut-link:lab3@3"), {}, "hosts are called lab1 … lab2"),
