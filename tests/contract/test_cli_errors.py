@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -132,6 +133,8 @@ def test_interrupt_keeps_what_was_recorded_and_says_how_to_go_on(tmp_path: Path)
     process = subprocess.Popen(
         [sys.executable, "-m", "paceline", "run", study],
         cwd=tmp_path, env=command_environment(tmp_path), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        # Tests in the background of a shell ignore interrupts, and their children would.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  no threads of ours
     )  # fmt: skip
     assert process.stderr is not None
     lines = []
@@ -139,7 +142,7 @@ def test_interrupt_keeps_what_was_recorded_and_says_how_to_go_on(tmp_path: Path)
         lines.append(line)
         if line.startswith("[2/2]"):
             break
-    process.send_signal(2)
+    process.send_signal(signal.SIGINT)
     _, rest = process.communicate(timeout=300)
 
     assert process.returncode == 130

@@ -68,8 +68,10 @@ def _agreement(workload: str, proofs: Sequence[Proof]) -> str:
         who = f"{', '.join(dict.fromkeys(p.name for p in mine))}"
         sides = " and ".join(dict.fromkeys(_workers(proof) for proof in mine))
         if promise == EXACT:
-            closest = max((d for p in mine for d in p.distances), key=lambda d: d.distance / (d.allowed or 1.0))
-            does = f"agree with the float64 reference (at worst the {closest.what}: {_numbers(closest)})"
+            does = "agree with the float64 reference"
+            if distances := [d for p in mine for d in p.distances]:
+                closest = max(distances, key=lambda d: d.distance / (d.allowed or 1.0))
+                does += f" (at worst the {closest.what}: {_numbers(closest)})"
         else:
             does = f"learn, as {promise} strategies promise, and no more is promised"
         sentences.append(f"{workload}, {sides}: {who} {does}")
