@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from paceline.compare import Comparison, Fairness, compare, prove
+from paceline.compare import Collectives, Comparison, Fairness, compare, gather, prove, tables_of
 from paceline.environments import (
     Environment,
     EnvironmentState,
@@ -240,6 +240,11 @@ class Workbench:
             across_machines=across_machines,
             fairness=self.fairness(records),
         )
+
+    def collectives(self, comparison: Comparison) -> Collectives:
+        """The tables behind the rows of a comparison of collectives by themselves."""
+        trials = [e.trial for e in expand(self.study, self.catalog(), to_run=False)]
+        return tables_of(gather(self.records(), trials), comparison)
 
     def build(self, watcher: Watcher) -> None:
         """Build the environments that are not ready. One that fails takes only its own framework with it."""

@@ -31,7 +31,7 @@ class Exercise(object):
 
     def result(self):
         """(what came out, what should have): numbers that are equal when all is well; None where none can be had."""
-        return None
+        return
 
 
 def expected_sum(world_size):

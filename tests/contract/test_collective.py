@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,8 @@ import pytest
 from paceline.errors import SpecError
 from paceline.spec import read_study
 from paceline.workbench import Workbench
-from street import run_study
+from schemas import assert_valid
+from street import paceline, run_study, study_of, to_toml
 
 ALPHA, BETA = 1e-4, 1e-8
 SIZES = (1024, 4096, 16384)
@@ -113,3 +115,52 @@ def test_wrong_studies_are_refused(changed: dict[str, Any], message: str, tmp_pa
     data["workload"] |= changed
     with pytest.raises(SpecError, match=message):
         Workbench(read_study(data), tmp_path).plan()
+
+
+def test_commands_show_tables_and_print_what_their_schemas_say(tmp_path: Path) -> None:
+    (tmp_path / "links.toml").write_text(to_toml(study(["all_reduce", "push_pull"])), encoding="utf-8")
+
+    for schema, words in (
+        ("probe", ("probe", "network")), ("run", ("run",)), ("compare", ("compare",)), ("report", ("report",)),
+    ):  # fmt: skip
+        ended = paceline(tmp_path, *words, "links.toml", "--json")
+        assert ended.returncode == 0, ended.stderr
+        found = json.loads(ended.stdout)
+        assert_valid("collectives" if schema == "compare" else schema, found)
+        tables = found["tables"] if schema == "compare" else found["collectives"]["tables"]
+        assert [(table["operation"], table["outcome"]) for table in tables] == [
+            ("all_reduce", "ok"), ("push_pull", "skipped"),
+        ]  # fmt: skip
+        assert [row["size"] for row in tables[0]["sizes"]] == list(SIZES)
+        for row in tables[0]["sizes"]:
+            assert row["time_s"]["value"] == pytest.approx(law("all_reduce", row["size"], 2))
+            assert row["busbw"]["value"] == pytest.approx(row["size"] / row["time_s"]["value"])
+    shown = paceline(tmp_path, "compare", "links.toml").stdout
+    assert "time(us)  algbw(GB/s)  busbw(GB/s)" in shown
+    assert "samples/s" not in shown
+    assert "has no push_pull" in shown
+
+
+def test_probe_makes_its_own_study(tmp_path: Path) -> None:
+    ended = paceline(tmp_path, "probe", "network", "--framework", "script")
+
+    assert ended.returncode == 5
+    assert "offers no collective operations by themselves" in ended.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--workers", "3", "--hosts", "2"), "cannot be dealt out equally"),
+        (("--framework", "nobody"), "nobody"),
+        (("links.toml", "--workers", "3"), "says it already"),
+        (("mlp.toml",), "should be 'collective'"),
+    ],
+)
+def test_probe_refuses_what_makes_no_sense(words: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    (tmp_path / "links.toml").write_text(to_toml(study("all_reduce")), encoding="utf-8")
+    (tmp_path / "mlp.toml").write_text(to_toml(study_of()), encoding="utf-8")
+    ended = paceline(tmp_path, "probe", "network", *words)
+
+    assert ended.returncode in {1, 2}
+    assert message in ended.stderr

@@ -1,8 +1,8 @@
 """One rank of a collective of the `null` framework: bytes that mean nothing go round a real ring, or the law's time is
 stamped.
 
-`time = "law"`: times are those of `null_law.collective_s` and nobody waits. `time = "real"`: the bytes are moved, and if
-that is faster than the law, the rest is waited for.
+`time = "law"`: times are those of `null_law.collective_s` and nobody waits. `time = "real"`: the bytes are moved, and
+if that is faster than the law, the rest is waited for.
 """
 
 from paceline_worker import clock, collectives, null_law, ring
