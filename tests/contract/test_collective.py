@@ -106,6 +106,7 @@ def test_a_fault_ends_the_run(tmp_path: Path) -> None:
     ("changed", "message"),
     [
         ({"batch_per_worker": 8}, "a collective has no batch"),
+        ({"collective": {"batch_per_worker": 8}}, "the study has no batch_per_worker"),
         ({"model": ["collective", "mlp"]}, "cannot be compared with models"),
         ({"collective": {"sizes": "3B"}}, "no whole number of float32"),
     ],

@@ -38,7 +38,11 @@ def main(args: argparse.Namespace) -> int:
     study = _given(args) if args.study else _made(args)
     bench = Workbench(study, store_folder(args.store))
     run_and_show(args, bench, again=_again(args))
-    following = command(args, "report", args.study) if args.study else command(args, "export", "--format csv")
+    following = (
+        command(args, "report", args.study)
+        if args.study
+        else command(args, "export", "--format parquet", "--output samples.parquet")
+    )
     say(f"next: {following}")
     return 0
 

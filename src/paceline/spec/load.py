@@ -136,7 +136,7 @@ def _own(
         if name not in table:
             continue
         where = f"{source}: workload.{model}.{name}"
-        if section == "workload" and axes[full] == (None,):
+        if section == "workload" and (axes[full] == (None,) or model == COLLECTIVE):
             raise SpecError(f"{where}: the study has no {name}", hint=f"a model's own {name} replaces the study's")
         found[full] = _axis(SECTIONS[section][name], list(table.pop(name)), where)
     return found
