@@ -1,4 +1,4 @@
-"""One rank of a collective by itself with TensorFlow: what its strategy exchanges with, a ring over gRPC."""
+"""One rank of a collective by itself with TensorFlow: over gRPC, a ring as its strategies use it, or a tree."""
 
 import tensorflow as tf
 
@@ -7,6 +7,8 @@ from paceline_worker.frameworks import tensorflow_group
 from paceline_worker.frameworks.tensorflow import configure
 
 ELEMENT_BYTES = 4
+GROUP, INSTANCES = 70000, 80000
+"""Keys of a group and of its operations that no strategy has given out: those count up from 1."""
 
 
 def train(job, events):
@@ -15,7 +17,7 @@ def train(job, events):
     group = tensorflow_group.join(job)
     exercise = EXERCISES[job.collective["operation"]]
     exercises = [exercise(job, group, size) for size in job.collective["sizes"]]
-    collectives.ready(job, events, tf.__version__, "ring over gRPC")
+    collectives.ready(job, events, tf.__version__, "gRPC")
     collectives.take_rounds(job, events, exercises, group.synchronize)
     group.leave()
 
@@ -74,9 +76,27 @@ class AllGather(Exchange):
         return [span(share) for share in shares], [(rank + 1.0,) * 2 for rank in range(self.ranks)]
 
 
+class Broadcast(Exchange):
+    """Rank 0's message to all. A strategy offers no such exchange, and so its operator is called by its own name."""
+
+    def __init__(self, job, group, size):
+        self._rank = job.rank
+        self._instance = INSTANCES + job.collective["sizes"].index(size)
+        super(Broadcast, self).__init__(job, group, size)
+
+    def exchange(self, message):
+        among = {"group_size": self.ranks, "group_key": GROUP, "instance_key": self._instance}
+        if self._rank == 0:
+            return tf.raw_ops.CollectiveBcastSendV2(input=message, **among)
+        return tf.raw_ops.CollectiveBcastRecvV2(T=tf.float32, shape=[self.elements()], **among)
+
+    def result(self):
+        return span(self.array()), (1.0, 1.0)
+
+
 def span(array):
     """(smallest, largest) element: both are right only if all are."""
     return float(array.min()), float(array.max())
 
 
-EXERCISES = {"all_reduce": AllReduce, "all_gather": AllGather}
+EXERCISES = {"all_reduce": AllReduce, "all_gather": AllGather, "broadcast": Broadcast}

@@ -11,5 +11,7 @@ from collective_rig import assert_measured, run_all
 
 def test_every_operation_gives_what_it_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert_measured(
-        run_all("jax", tmp_path, monkeypatch), {"all_reduce", "all_gather", "reduce_scatter"}, "gloo by XLA"
+        run_all("jax", tmp_path, monkeypatch),
+        {"all_reduce", "all_gather", "reduce_scatter", "send_recv"},
+        "gloo by XLA",
     )

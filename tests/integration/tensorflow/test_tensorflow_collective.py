@@ -10,4 +10,4 @@ from collective_rig import assert_measured, run_all
 
 
 def test_every_operation_gives_what_it_promises(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    assert_measured(run_all("tensorflow", tmp_path, monkeypatch), {"all_reduce", "all_gather"}, "ring over gRPC")
+    assert_measured(run_all("tensorflow", tmp_path, monkeypatch), {"all_reduce", "all_gather", "broadcast"}, "gRPC")
