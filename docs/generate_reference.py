@@ -53,12 +53,14 @@ workers_per_host = [1, 2]          # an axis: with the two models, four trials
 repeats = 3
 ```
 
-Exactly one of `model` and `script` must be there, and exactly one of `batch_per_worker` and `batch_global`. On site
-`local` a study that wants more cores than there are is refused, unless it says `oversubscribe = true` or its times are
+Exactly one of `model` and `script` must be there, and exactly one of `batch_per_worker` and `batch_global` (but neither
+for `model = "collective"`, which trains nothing: see [probe the network](../how-to/probe-network.md)). On site `local`
+a study that wants more cores than there are is refused, unless it says `oversubscribe = true` or its times are
 simulated. Files that a study names are looked for beside it.
 
 What `plan` skips, with the reason: a strategy with too many workers, a layer kind, device or input that the framework
-does not have, a network or hosts that the site does not have, a global batch that does not divide.
+does not have, a collective operation that it does not offer, a network or hosts that the site does not have, a global
+batch that does not divide.
 """
 
 

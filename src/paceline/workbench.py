@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from paceline.compare import Comparison, Fairness, compare, prove
+from paceline.compare import Collectives, Comparison, Fairness, compare, gather, prove, tables_of
 from paceline.environments import (
     Environment,
     EnvironmentState,
@@ -37,7 +37,7 @@ from paceline.run.worker_source import worker_digest
 from paceline.sites import Site, load_site
 from paceline.spec import Study
 from paceline.stats import MARGIN
-from paceline.workloads import MODELS, Graph, Workload, load_workload, read_program
+from paceline.workloads import COLLECTIVE, MODELS, Graph, Workload, load_collective, load_workload, read_program
 
 FAILED = frozenset(kind.value for kind in OutcomeKind if kind is not OutcomeKind.OK)
 
@@ -86,7 +86,7 @@ def workloads_of(study: Study) -> Callable[[str, Mapping[str, Any]], Workload]:
     def from_file(name: str, options: Mapping[str, Any]) -> Workload:
         if scripts:
             return read_program(study.folder / name, options.get("arguments", ""), study.one("workload.files"))
-        return load_workload(name, options, study.folder)
+        return load_collective(options) if name == COLLECTIVE else load_workload(name, options, study.folder)
 
     def workload_of(name: str, options: Mapping[str, Any]) -> Workload:
         if name in MODELS and not scripts:
@@ -120,7 +120,8 @@ class Workbench:
         source = self.study.source
         names: Sequence[str] = self.study.axes["framework.name"]
         self.frameworks = {name: load_framework(name, f"{source}: framework.name") for name in names}
-        if sum(framework.capabilities.trains for framework in self.frameworks.values()) > 1:
+        trained = not self.study.of_collectives
+        if trained and sum(framework.capabilities.trains for framework in self.frameworks.values()) > 1:
             self.proving = True
         if self.proving:
             self.frameworks |= {name: load_framework(name) for name in JUDGES if name not in names}
@@ -239,6 +240,11 @@ class Workbench:
             across_machines=across_machines,
             fairness=self.fairness(records),
         )
+
+    def collectives(self, comparison: Comparison) -> Collectives:
+        """The tables behind the rows of a comparison of collectives by themselves."""
+        trials = [e.trial for e in expand(self.study, self.catalog(), to_run=False)]
+        return tables_of(gather(self.records(), trials), comparison)
 
     def build(self, watcher: Watcher) -> None:
         """Build the environments that are not ready. One that fails takes only its own framework with it."""

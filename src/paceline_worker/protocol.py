@@ -5,7 +5,7 @@ Events, one JSON object a line in `events.<rank>.jsonl`, each with `v` (version)
     hello    pid, python, platform, executable          the process is there
     ready    framework_version, parameters, setup_s, facts        about to take the first step
     steps    kind (first | warmup | measured), first (step number), start_s, wall_s, cpu_s, phases, loss,
-             origin_unix_s (time of day at which start_s is zero)
+             origin_unix_s (time of day at which start_s is zero); of a collective bytes, the message's
     layers   forward_s, gradient_ready_s (layer -> list of one number a step)
     evidence  what, tensors (see `evidence`)            in runs of a fairness proof
     facts    facts                                      what the adapter learnt of itself on the way; adds to ready's
@@ -59,6 +59,8 @@ class Job(object):
         """Whether the graph that was asked for has dropout; a proof's `graph` comes without."""
         self.program = data.get("program")
         """{"folder", "script", "arguments", "files"} of a user's own training program; else None."""
+        self.collective = data.get("collective")
+        """{"operation", "sizes" in bytes} where a collective is measured by itself; else None."""
         self.weights = data["weights"]
         """{"path", "index"}: the flat file of initial weights and its JSON index; None where none are needed."""
         self.input = data["input"]

@@ -119,6 +119,7 @@ def _capabilities(framework: Framework) -> dict[str, Any]:
         "knobs": {
             name: {"default": k.default, "choices": list(k.choices), "doc": k.doc} for name, k in known.knobs.items()
         },
+        "collectives": dict(known.collectives),
         "devices": dict(known.devices),
         "inputs": sorted(known.inputs),
         "phases": list(known.phases),
@@ -141,5 +142,7 @@ def _print(found: dict[str, Any]) -> None:
     for name, knob in found.get("capabilities", {}).get("knobs", {}).items():
         choices = f" [{', '.join(map(str, knob['choices']))}]" if knob["choices"] else ""
         print(f"knob        {name} = {knob['default']}{choices}: {knob['doc']}")
+    for operation, library in found.get("capabilities", {}).get("collectives", {}).items():
+        print(f"collective  {operation}: {library}")
     for name, strategy in found.get("capabilities", {}).get("strategies", {}).items():
         print(f"strategy    {name} ({strategy['class']}): {strategy['doc']}")

@@ -71,7 +71,7 @@ def _facets(trial: Trial) -> dict[str, str]:
     facets = {
         "framework": f"{framework.name} {framework.strategy}",
         "model": " ".join([workload.model, *_settings(workload.options)]),
-        "batch": batch,
+        "batch": batch if workload.collective is None else "",
         "input": "" if workload.input == "resident" else f"{workload.input}, {workload.loader_workers} loaders",
         "workers": workers_words(trial),
         "threads": f"{threads} thread{'s' if threads != 1 else ''} a worker",

@@ -15,6 +15,7 @@ from paceline.errors import SpecError, did_you_mean
 from paceline.plan.capabilities import Capabilities, Knob, SiteLimits
 from paceline.plan.trial import ClusterChoice, FrameworkChoice, Limits, MeasureChoice, Trial, WorkloadChoice
 from paceline.spec.study import Study
+from paceline.workloads.collective import Collective
 from paceline.workloads.graph import Graph
 from paceline.workloads.workload import Workload
 
@@ -86,6 +87,7 @@ def expand(study: Study, catalog: Catalog, *, to_run: bool = True) -> list[Expan
             or _site_refusal(trial, catalog.site)
             or known.refusal(trial, trained.layer_kinds, trained.kind)
             or (known.refuses_graph(trial, trained) if isinstance(trained, Graph) else None)
+            or (known.refuses_collective(trial, trained) if isinstance(trained, Collective) else None)
         )
         out.setdefault(trial.id, Expanded(trial=trial, refusal=refusal))
     return list(out.values())

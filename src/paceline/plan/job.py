@@ -20,6 +20,7 @@ def make_job(
     module: str,
     graph: Mapping[str, Any] | None,
     program: Mapping[str, Any] | None = None,
+    collective: Mapping[str, Any] | None = None,
     topology: Topology,
     processes: Sequence[Process],
     weights: Mapping[str, str] | None,
@@ -53,6 +54,7 @@ def make_job(
         "graph": None if graph is None else dict(graph),
         "drops_out": drops_out,
         "program": None if program is None else dict(program),
+        "collective": None if collective is None else dict(collective),
         "weights": None if weights is None else dict(weights),
         "input": {
             "kind": trial.workload.input,

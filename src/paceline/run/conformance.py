@@ -30,7 +30,8 @@ thousandth or a hundredth. Whether it strikes one set of kernels is luck."""
 
 def can_be_proved(trial: Trial, catalog: Catalog) -> bool:
     """Whether there is anything that a proof could show of it."""
-    return catalog.capabilities[trial.framework.name].trains and not trial.framework.simulated
+    trains = catalog.capabilities[trial.framework.name].trains and trial.workload.collective is None
+    return trains and not trial.framework.simulated
 
 
 def cases_of(trials: Sequence[Trial], catalog: Catalog) -> list[ProofCase]:

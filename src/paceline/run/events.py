@@ -84,6 +84,8 @@ def _block(event: dict[str, Any]) -> dict[str, Any]:
     count = len(event["wall_s"])
     block = {"kind": str(event["kind"]), "first": int(event["first"])}
     columns = {name: event[name] for name in ("start_s", "wall_s", "cpu_s", "loss")}
+    if "bytes" in event:
+        columns["bytes"] = event["bytes"]
     for values in (*columns.values(), *event["phases"].values()):
         if len(values) != count or not all(value is None or isinstance(value, int | float) for value in values):
             raise ValueError("a column that does not fit")
@@ -91,11 +93,13 @@ def _block(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def samples_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
-    """Raw samples of all ranks: one row a rank and step."""
+    """Raw samples of all ranks: one row a rank and step; of a collective with the message's bytes."""
     phases = list(dict.fromkeys(name for events in ranks for block in events.blocks for name in block["phases"]))
     columns: dict[str, list[Any]] = {
         name: [] for name in ("rank", "step", "kind", "start_s", "wall_s", "cpu_s", "loss")
     }
+    sized = any("bytes" in block for events in ranks for block in events.blocks)
+    columns |= {"bytes": []} if sized else {}
     columns |= {f"phase.{name}": [] for name in phases}
     for events in ranks:
         own = {name for block in events.blocks for name in block["phases"]}
@@ -106,6 +110,8 @@ def samples_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
             columns["kind"] += [block["kind"]] * count
             for name in ("start_s", "wall_s", "cpu_s", "loss"):
                 columns[name] += block[name]
+            if sized:
+                columns["bytes"] += block.get("bytes", [None] * count)
             for name in phases:
                 # A rank that has the phase, but in later blocks only, spent no time on it here.
                 columns[f"phase.{name}"] += block["phases"].get(name, [0.0 if name in own else None] * count)
@@ -134,6 +140,8 @@ def layers_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
 def _type(column: str) -> pa.DataType:
     if column in {"rank", "step"}:
         return pa.int32()
+    if column == "bytes":
+        return pa.int64()
     return pa.string() if column in {"kind", "layer", "what"} else pa.float64()
 
 

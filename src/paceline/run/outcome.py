@@ -31,7 +31,7 @@ def judge(trial: Trial, ending: Ending, events: Sequence[RankEvents], logs: Logs
         return _of_process(OutcomeKind.OUT_OF_MEMORY, ending, events, logs)
     if ending.cause == "failed":
         return _failure(ending, events, logs, oom_kills)
-    wanted = trial.measure.warmup_steps + trial.measure.steps
+    wanted = (trial.measure.warmup_steps + trial.measure.steps) * trial.steps_a_round
     for e in events:
         if e.steps != wanted:
             return Outcome(

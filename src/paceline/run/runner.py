@@ -151,7 +151,8 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
         processes = framework.processes(trial, topology)
         job_path = folder / "job.json"
         job = make_job(
-            trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module, graph=inputs.graph,
+            trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module_for(workload.kind),
+            graph=inputs.graph, collective=inputs.collective,
             program=inputs.program, topology=topology, processes=processes, weights=inputs.weights,
             data_index=inputs.data_index, drops_out=inputs.drops_out, tell_at_step=site.disturbs_at(),
         )  # fmt: skip

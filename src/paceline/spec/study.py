@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paceline.workloads import COLLECTIVE
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Network:
@@ -90,6 +92,11 @@ class Study:
     def folder(self) -> Path:
         """Where files that the study names are looked for: beside it."""
         return Path(self.source).parent
+
+    @property
+    def of_collectives(self) -> bool:
+        """Whether it measures collective operations by themselves, and trains nothing."""
+        return self.axes["workload.model"] == (COLLECTIVE,)
 
     def one(self, key: str, model: str | None = None) -> Any:
         """The value of a key that cannot be an axis, of the study or of one of its models."""
