@@ -31,7 +31,7 @@ from paceline.plan.estimate import make_estimate
 from paceline.plan.proof import ProofCase, runs_of
 from paceline.record import PROOF, OutcomeKind, Record, Store
 from paceline.run import Bench, Budget, campaign, clear_scratch, machine_lock, run_once
-from paceline.run.conformance import JUDGES, cases_of
+from paceline.run.conformance import REFERENCE, cases_of
 from paceline.run.host_state import machine
 from paceline.run.worker_source import worker_digest
 from paceline.sites import Site, load_site
@@ -124,7 +124,7 @@ class Workbench:
         if trained and sum(framework.capabilities.trains for framework in self.frameworks.values()) > 1:
             self.proving = True
         if self.proving:
-            self.frameworks |= {name: load_framework(name) for name in JUDGES if name not in names}
+            self.frameworks.setdefault(REFERENCE, load_framework(REFERENCE))
         self.environments = {
             name: environment_of(
                 framework,

@@ -22,7 +22,12 @@ def write(events, what, pairs):
         what: "gradients" (of step 0, as the optimizer sees them), "weights" or "statistics" (after the last step).
         pairs: ("layer.tensor", array) in the graph's names, shapes and layout, for all that this rank holds.
     """
-    events.write("evidence", what=what, tensors={name: describe(name, array) for name, array in pairs})
+    events.write("evidence", what=what, tensors=described(pairs))
+
+
+def described(pairs):
+    """Tensor → norm and sketch."""
+    return {name: describe(name, array) for name, array in pairs}
 
 
 def soon_enough(steps, start, period):

@@ -8,6 +8,7 @@ Events, one JSON object a line in `events.<rank>.jsonl`, each with `v` (version)
              origin_unix_s (time of day at which start_s is zero); of a collective bytes, the message's
     layers   forward_s, gradient_ready_s (layer -> list of one number a step)
     evidence  what, tensors (see `evidence`)            in runs of a fairness proof
+    rounding  number, losses, gradients, weights, statistics        a float32 training of a proof's reference
     facts    facts                                      what the adapter learnt of itself on the way; adds to ready's
     note     message                                    something the user should know
     done     peak_rss_bytes, cpu_s, facts               all steps were taken

@@ -1,10 +1,11 @@
 """The fairness proof, read: does each framework compute what the graph says, as far as float32 can tell?
 
 Pure. The records of a `ProofCase` come in; a `Proof` goes out, with every distance beside what was allowed. Distances
-are relative to the float64 reference. What is allowed is FACTOR times the distance of the trusted float32 runs (the
-yardsticks), never less than FACTOR times the spacing of float32 numbers, which no float32 program can undercut but by
-luck. Rounding errors grow from step to step, so at each step the yardstick is the largest distance so far. Nobody is
-its own yardstick, and no yardstick makes the first loss a matter of taste: it has a ceiling.
+are relative to the float64 reference. What is allowed is FACTOR times the largest distance of PyTorch's float32
+trainings from it (the roundings, which the reference's record holds), never less than FACTOR times the spacing of
+float32 numbers (around one, where a loss is smaller), which no float32 program can undercut but by luck. Rounding
+errors grow from step to step, so at each step the largest distance so far counts. The first loss has a ceiling,
+whatever the roundings say.
 """
 
 from __future__ import annotations
@@ -26,8 +27,8 @@ FACTOR = 5.0
 """How much further from the reference than PyTorch's float32 a framework may be."""
 FLOAT32_SPACING = 2.0**-23
 CEILING = 1e-5
-"""Most that is allowed at the first loss, whatever the yardsticks say: no step has been taken yet that could have
-carried rounding further. A fault in the trusted float32 runs shows here."""
+"""Most that is allowed at the first loss: no step has been taken yet that could have carried rounding further. A fault
+in the float32 trainings themselves shows here."""
 NEGLIGIBLE = 1e-5
 """A tensor whose gradient is a smaller part of the whole than this is held to that part: its own norm is rounding."""
 MEANS = ".running_mean"
@@ -151,13 +152,11 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
             why = f"{what} {record.outcome.kind.value.replace('_', ' ')}: {record.outcome.reason}"
             return Proof(verdict=NO_PROOF, reasons=(why,), **told)
     mine, reference = _Evidence(records[trial.id]), _Evidence(records[case.reference.id])
-    others = [yardstick.id for yardstick in case.yardsticks if yardstick.id != trial.id]
-    trusted = [_Evidence(records[one]) for one in others if one in records and records[one].ok]
-    if not trusted:
-        return Proof(verdict=NO_PROOF, reasons=("no trusted float32 run tells what rounding amounts to",), **told)
+    if not reference.roundings:
+        return Proof(verdict=NO_PROOF, reasons=("the reference does not tell what rounding amounts to",), **told)
     told |= {"traits": traits_of(mine.record), "flops_ratio": mine.flops_ratio}
     if trial.framework.strategy_class == "exact":
-        distances = _distances(mine, reference, trusted)
+        distances = _distances(mine, reference)
         reasons = [*mine.wrong_parameters(), *_too_far(distances), *mine.unequal_ranks()]
         seen = [*mine.own_statistics()]
     else:
@@ -168,12 +167,16 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
     return Proof(verdict=verdict, reasons=tuple(reasons), distances=tuple(distances), told=tuple(seen), **told)
 
 
-def _distances(mine: _Evidence, reference: _Evidence, trusted: Sequence[_Evidence]) -> list[Distance]:
-    yardstick = np.max([loss_distance(one, reference) for one in trusted], axis=0)
+def _distances(mine: _Evidence, reference: _Evidence) -> list[Distance]:
+    truth = mine.sees(reference.of_workers)
+    rounded = [mine.sees(one.of_workers) for one in reference.roundings]
+    largest = np.max([loss_distance(losses, truth) for losses in rounded], axis=0)
+    # A mean of logarithms of probabilities comes from numbers around one, however small it is itself.
+    spacing = FLOAT32_SPACING * np.max(np.maximum(1.0, 1.0 / np.abs(truth)), axis=0)
     # Of the largest so far: by luck a rounded loss can equal the true one.
-    allowed = FACTOR * np.maximum(np.maximum.accumulate(yardstick), FLOAT32_SPACING)
+    allowed = FACTOR * np.maximum(np.maximum.accumulate(largest), spacing)
     allowed[0] = min(allowed[0], CEILING)
-    loss = loss_distance(mine, reference)
+    loss = loss_distance(mine.losses, truth)
     worst = int(np.argmax(loss / allowed))
     found = [
         Distance(what=f"loss of step {step}", distance=float(loss[step]), allowed=float(allowed[step]))
@@ -185,18 +188,18 @@ def _distances(mine: _Evidence, reference: _Evidence, trusted: Sequence[_Evidenc
         (f"weights after {len(loss)} steps", weights_distance),
     ]
     # With peers the reference has no statistics: each rank has its own.
-    if mine.trial.workers == 1 and reference.statistics:
+    if reference.shown.statistics:
         measures.append((f"batch-norm means after {len(loss)} steps", means_distance))
     for what, measure in measures:
-        most = max(FLOAT32_SPACING, *(measure(one, reference) for one in trusted))
-        found.append(Distance(what=what, distance=measure(mine, reference), allowed=FACTOR * most))
+        most = max(FLOAT32_SPACING, *(measure(one, reference.shown) for one in reference.roundings))
+        found.append(Distance(what=what, distance=measure(mine.shown, reference.shown), allowed=FACTOR * most))
     return found
 
 
 def _told_distances(mine: _Evidence, reference: _Evidence) -> list[Distance]:
-    if not mine.gradients:
+    if not mine.shown.gradients:
         return []
-    return [Distance(what="gradient", distance=gradient_distance(mine, reference), allowed=None)]
+    return [Distance(what="gradient", distance=gradient_distance(mine.shown, reference.shown), allowed=None)]
 
 
 def _too_far(distances: Iterable[Distance]) -> list[str]:
@@ -207,13 +210,12 @@ def _too_far(distances: Iterable[Distance]) -> list[str]:
     ]
 
 
-def loss_distance(mine: _Evidence, reference: _Evidence) -> Floats:
+def loss_distance(losses: Floats, truth: Floats) -> Floats:
     """Relative distance of the loss at each step, the largest over ranks."""
-    wanted = reference.losses_as_seen_by(mine)
-    return np.asarray(np.max(np.abs(mine.losses - wanted) / np.abs(wanted), axis=0))
+    return np.asarray(np.max(np.abs(losses - truth) / np.abs(truth), axis=0))
 
 
-def norm_distance(mine: _Evidence, reference: _Evidence) -> float:
+def norm_distance(mine: _Shown, reference: _Shown) -> float:
     """The largest relative distance of a tensor's gradient norm."""
     whole = _norm(reference.gradients)
     return max(
@@ -224,17 +226,17 @@ def norm_distance(mine: _Evidence, reference: _Evidence) -> float:
     )
 
 
-def gradient_distance(mine: _Evidence, reference: _Evidence) -> float:
+def gradient_distance(mine: _Shown, reference: _Shown) -> float:
     """Distance of the whole gradient of step 0 over its norm."""
     return _whole_distance(mine.gradients, reference.gradients)
 
 
-def weights_distance(mine: _Evidence, reference: _Evidence) -> float:
+def weights_distance(mine: _Shown, reference: _Shown) -> float:
     """Distance of all weights after the last step over their norm: shows a decay that no loss shows."""
     return _whole_distance(mine.weights, reference.weights)
 
 
-def means_distance(mine: _Evidence, reference: _Evidence) -> float:
+def means_distance(mine: _Shown, reference: _Shown) -> float:
     """Distance of batch norm's running means over their norm: shows a wrong momentum of the statistics."""
     means = {name: tensor for name, tensor in reference.statistics.items() if name.endswith(MEANS)}
     return _whole_distance(mine.statistics, means)
@@ -266,6 +268,17 @@ def traits_of(record: Record) -> dict[str, str]:
     return {name: str(value) for name, value in values.items() if value is not None}
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Shown:
+    """What a training shows of its tensors: name → norm and sketch; and the reference of its losses."""
+
+    gradients: Mapping[str, Any]
+    weights: Mapping[str, Any]
+    statistics: Mapping[str, Any]
+    of_workers: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    """One row a worker, one column a step; empty where ranks report their own."""
+
+
 class _Evidence:
     """What one proof run shows."""
 
@@ -273,16 +286,32 @@ class _Evidence:
         self.record = record
         self.trial = record.trial
         self._shown = [dict(rank.facts.get("evidence", {})) for rank in record.ranks]
-        self.gradients = self._held("gradients")
-        self.weights = self._held("weights")
-        self.statistics = self._held("statistics")
+        self.shown = _Shown(
+            gradients=self._held("gradients"), weights=self._held("weights"), statistics=self._held("statistics")
+        )
 
     def _held(self, what: str) -> dict[str, Any]:
-        """Tensor → norm and sketch, of all that any rank holds."""
+        """Tensors of all that any rank holds."""
         held: dict[str, Any] = {}
         for shown in self._shown:
             held |= shown.get(what, {})
         return held
+
+    @property
+    def of_workers(self) -> Floats:
+        """Of the reference: the loss of each worker's batch at each step."""
+        return np.asarray(self.record.ranks[0].facts["losses"], dtype=float)
+
+    @property
+    def roundings(self) -> list[_Shown]:
+        """Of the reference: the same in float32."""
+        return [
+            _Shown(
+                gradients=one["gradients"], weights=one["weights"], statistics=one["statistics"],
+                of_workers=np.asarray(one["losses"], dtype=float),
+            )
+            for one in self.record.ranks[0].facts.get("roundings", [])
+        ]  # fmt: skip
 
     @property
     def losses(self) -> Floats:
@@ -292,11 +321,10 @@ class _Evidence:
         rank, step, loss = (np.asarray(table[name].to_pylist(), dtype=float) for name in ("rank", "step", "loss"))
         return np.stack([loss[rank == r][np.argsort(step[rank == r])] for r in np.unique(rank)])
 
-    def losses_as_seen_by(self, other: _Evidence) -> Floats:
-        """This reference's losses, each rank of the other beside the worker whose batch it has seen."""
-        of_workers = np.asarray(self.record.ranks[0].facts["losses"], dtype=float)
-        ranks = len(other.losses)
-        if ranks == len(of_workers) and not other.loss_is_global:
+    def sees(self, of_workers: Floats) -> Floats:
+        """Losses of workers as the ranks of this run report them: each the one whose batch it has seen."""
+        ranks = len(self.losses)
+        if ranks == len(of_workers) and not self.loss_is_global:
             return of_workers
         # One process for all workers, or all ranks on all samples: the mean.
         return np.repeat(of_workers.mean(axis=0, keepdims=True), ranks, axis=0)

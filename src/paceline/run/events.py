@@ -28,6 +28,8 @@ class RankEvents:
     facts: dict[str, Any] = field(default_factory=dict)
     evidence: dict[str, Any] = field(default_factory=dict)
     """What → tensor → norm and sketch, in runs of a fairness proof."""
+    roundings: list[dict[str, Any]] = field(default_factory=list)
+    """Of the reference of a fairness proof: what each of its float32 trainings shows."""
     notes: list[str] = field(default_factory=list)
 
     @property
@@ -75,6 +77,8 @@ def _take(events: RankEvents, event: dict[str, Any]) -> None:
         events.facts |= event["facts"]
     elif kind == "evidence":
         events.evidence[event["what"]] = event["tensors"]
+    elif kind == "rounding":
+        events.roundings.append({what: event[what] for what in ("losses", "gradients", "weights", "statistics")})
     elif kind == "note":
         events.notes.append(event["message"])
 

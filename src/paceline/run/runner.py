@@ -240,7 +240,8 @@ def _ranks(
             peak_rss_bytes=e.done.get("peak_rss_bytes"), cpu_s=e.done.get("cpu_s"),
             clock_origin_s=e.blocks[0]["origin_unix_s"] if e.blocks else None,
             facts={
-                **e.facts, **({"evidence": e.evidence} if e.evidence else {}), "variables": dict(by_rank[e.rank].env)
+                **e.facts, **({"evidence": e.evidence} if e.evidence else {}),
+                **({"roundings": e.roundings} if e.roundings else {}), "variables": dict(by_rank[e.rank].env),
             },
             notes=tuple(e.notes),
         )

@@ -64,29 +64,29 @@ def proof_record(
     )  # fmt: skip
 
 
-def verdict(
-    subject, *, workers=1, strategy_class="exact", rounding=ROUNDING, by_worker=None, weights=None, statistics=None
-):
-    """The proof of one subject whose judges are as they should be."""
+def rounded(by_worker, rounding, statistics=None):
+    """What a float32 training of the reference shows, off by `rounding` in all that it shows."""
+    turned = tensors(1 + rounding)
+    losses = [list(one * (1 + rounding)) for one in by_worker]
+    return {"losses": losses, "gradients": turned, "weights": turned, "statistics": statistics or {}}
+
+
+def verdict(subject, *, workers=1, strategy_class="exact", roundings=(ROUNDING,), by_worker=None, statistics=None):
+    """The proof of one subject whose judge is as it should be."""
     trial = make_trial(framework="jax", workers=workers, strategy_class=strategy_class)
-    trusted = make_trial(framework="torch", workers=workers).framework
-    reference = replace(trusted, name="reference", one_process=True)
-    (case,) = proof_cases([trial], reference=reference, yardsticks=[trusted])
+    reference = replace(make_trial(framework="torch").framework, name="reference", one_process=True)
+    (case,) = proof_cases([trial], reference=reference)
     by_worker = by_worker or [TRUTH] * workers
     records = {
         case.reference.id: proof_record(
             case.reference,
             losses=[np.mean(by_worker, axis=0)],
-            facts={"losses": [list(one) for one in by_worker]},
+            facts={
+                "losses": [list(one) for one in by_worker],
+                "roundings": [rounded(by_worker, rounding, statistics) for rounding in roundings],
+            },
             statistics=statistics,
-        ),
-        case.yardsticks[0].id: proof_record(
-            case.yardsticks[0],
-            losses=[one * (1 + rounding) for one in by_worker],
-            gradients=[tensors(1 + rounding)] * workers,
-            weights=[tensors(1 + rounding)] * workers,
-            statistics=statistics,
-        ),
+        )
     }
     if subject is not None:
         records[case.subject.id] = subject(case.subject)
@@ -116,8 +116,31 @@ def test_one_step_far_off_is_found_and_named():
     assert proof.reasons[0].startswith("loss of step 13")
 
 
-def test_a_yardstick_that_hits_the_truth_by_luck_still_allows_float32_rounding():
-    proof = verdict(shows(losses=[TRUTH * (1 + 4 * FLOAT32_SPACING)]), rounding=0.0)
+def test_the_largest_of_all_roundings_counts():
+    proof = verdict(shows(), roundings=(0.0, ROUNDING, 0.1 * ROUNDING))
+
+    assert proof.distances[0].allowed == pytest.approx(FACTOR * ROUNDING)
+
+
+def test_a_reference_that_does_not_tell_what_rounding_does_proves_nothing():
+    proof = verdict(shows(), roundings=())
+
+    assert (proof.verdict, proof.reasons) == ("no proof", ("the reference does not tell what rounding amounts to",))
+
+
+def test_a_small_loss_is_no_truer_than_numbers_around_one():
+    truth = TRUTH / 1000
+
+    near, far = truth.copy(), truth.copy()
+    near[19] += 4 * FLOAT32_SPACING
+    far[19] += 6 * FLOAT32_SPACING
+
+    assert verdict(shows(losses=[near]), roundings=(0.0,), by_worker=[truth]).verdict == "agrees"
+    assert "loss of step 19" in verdict(shows(losses=[far]), roundings=(0.0,), by_worker=[truth]).reasons[0]
+
+
+def test_a_rounding_that_hits_the_truth_by_luck_still_allows_float32_rounding():
+    proof = verdict(shows(losses=[TRUTH * (1 + 4 * FLOAT32_SPACING)]), roundings=(0.0,))
 
     assert proof.distances[0].allowed == pytest.approx(5 * FLOAT32_SPACING)
     assert proof.verdict == "agrees"
@@ -199,11 +222,11 @@ def test_trials_that_compute_the_same_share_one_proof():
     assert len({proof_run(trial).id for trial in trials}) == 2
 
 
-def test_a_framework_that_is_a_yardstick_runs_its_proof_once():
-    trial = make_trial()
-    cases = proof_cases([trial], reference=replace(trial.framework, name="reference"), yardsticks=[trial.framework])
+def test_frameworks_that_train_the_same_share_their_judge():
+    trials = [make_trial(framework=name) for name in ("torch", "jax")]
+    cases = proof_cases(trials, reference=replace(trials[0].framework, name="reference"))
 
-    assert len(runs_of(cases)) == 2
+    assert [trial.framework.name for trial in runs_of(cases)] == ["reference", "torch", "jax"]
 
 
 def distance_of(proof, what):
@@ -250,30 +273,8 @@ def test_devices_of_one_process_must_hold_the_same_weights():
     assert proof.reasons == ("weights differ between the devices of a process after 20 steps",)
 
 
-def judged_by_others(loss_of_others, **own):
-    """A framework that is one of the two yardsticks, the other of which is off by `loss_of_others`."""
-    trial = make_trial(framework="torch", workers=1)
-    other = replace(trial.framework, knobs={**trial.framework.knobs, "onednn": False})
-    reference = replace(trial.framework, name="reference", one_process=True)
-    (case,) = proof_cases([trial], reference=reference, yardsticks=[trial.framework, other])
-    assert case.yardsticks[0].id == case.subject.id
-    records = {
-        case.reference.id: proof_record(case.reference, facts={"losses": [list(TRUTH)]}),
-        case.subject.id: proof_record(case.subject, **own),
-        case.yardsticks[1].id: proof_record(case.yardsticks[1], losses=[TRUTH * (1 + loss_of_others)]),
-    }
-    (proof,) = prove([case], records).proofs.values()
-    return proof
-
-
-def test_nobody_is_its_own_yardstick():
-    proof = judged_by_others(ROUNDING, losses=[TRUTH * (1 + 100 * ROUNDING)])
-
-    assert proof.verdict == "not comparable"
-
-
-def test_the_first_loss_has_a_ceiling_whatever_the_yardsticks_say():
-    proof = judged_by_others(1e-3, losses=[TRUTH * (1 + 1e-3)])
+def test_the_first_loss_has_a_ceiling_whatever_the_roundings_say():
+    proof = verdict(shows(losses=[TRUTH * (1 + 1e-3)]), roundings=(1e-3,))
 
     assert proof.verdict == "not comparable"
     assert proof.reasons[0].startswith("loss of step 0")
@@ -281,7 +282,7 @@ def test_the_first_loss_has_a_ceiling_whatever_the_yardsticks_say():
 
 def test_proofs_that_would_be_called_the_same_say_what_sets_them_apart():
     plain, other = (make_trial(framework="torch", knobs={"onednn": onednn}) for onednn in (True, False))
-    cases = proof_cases([plain, other], reference=plain.framework, yardsticks=[plain.framework])
+    cases = proof_cases([plain, other], reference=plain.framework)
 
     names = [proof.name for proof in prove(cases, {}).proofs.values()]
 
