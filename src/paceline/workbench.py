@@ -30,7 +30,7 @@ from paceline.plan import Catalog, Plan, PlannedRun, Proposal, Trial, expand, sc
 from paceline.plan.estimate import make_estimate
 from paceline.plan.proof import ProofCase, runs_of
 from paceline.record import PROOF, OutcomeKind, Record, Store
-from paceline.run import Bench, Budget, campaign, clear_scratch, machine_lock, run_once
+from paceline.run import Bench, Budget, Equipment, campaign, clear_scratch, machine_lock, run_once
 from paceline.run.conformance import REFERENCE, cases_of
 from paceline.run.host_state import machine
 from paceline.run.worker_source import worker_digest
@@ -322,22 +322,25 @@ class Workbench:
         store.sweep()
         return Bench(
             site=self.site, frameworks=self.frameworks, environments=self.environments, workload=self.workload,
-            cache=usable_cache(), scratch=scratch, machine=facts,
+            cache=usable_cache(), scratch=scratch, machine=facts, equipment=Equipment(self.site),
         )  # fmt: skip
 
     def execute(self, plan: Plan, store: Store, bench: Bench, watcher: Watcher) -> list[Record]:
         """Run a plan, each record stored before the next run starts."""
         records: list[Record] = []
         measured: dict[str, float] = {}
-        for index, planned in enumerate(plan.runs):
-            remaining = sum(measured.get(run.trial.id, run.estimate_s) for run in plan.runs[index:])
-            watcher.before(planned, index + 1, len(plan.runs), remaining)
-            record = run_once(planned, self.study.name, bench)
-            store.add(record)
-            clear_scratch(planned, bench)
-            measured[planned.trial.id] = record.elapsed_s
-            records.append(record)
-            watcher.after(record)
+        try:
+            for index, planned in enumerate(plan.runs):
+                remaining = sum(measured.get(run.trial.id, run.estimate_s) for run in plan.runs[index:])
+                watcher.before(planned, index + 1, len(plan.runs), remaining)
+                record = run_once(planned, self.study.name, bench)
+                store.add(record)
+                clear_scratch(planned, bench)
+                measured[planned.trial.id] = record.elapsed_s
+                records.append(record)
+                watcher.after(record)
+        finally:
+            bench.site.leave()
         return records
 
 

@@ -23,11 +23,15 @@ def disturbing(site: Site, folder: Path) -> Iterator[None]:
         yield
         return
     over = threading.Event()
+    failures: list[Exception] = []
 
     def watch() -> None:
         while not over.wait(LOOK_S):
             if (folder / f"reached.{step}").exists():
-                site.disturb()
+                try:
+                    site.disturb()
+                except Exception as error:  # noqa: BLE001  raised again where somebody hears it
+                    failures.append(error)
                 return
 
     watching = threading.Thread(target=watch, daemon=True)
@@ -37,3 +41,5 @@ def disturbing(site: Site, folder: Path) -> Iterator[None]:
     finally:
         over.set()
         watching.join()
+    if failures:
+        raise failures[0]

@@ -48,18 +48,27 @@ class RankEvents:
         return "during setup" if self.hello else "at the start"
 
 
-def read_events(path: Path, rank: int) -> RankEvents:
-    """The events of one rank; an absent file is a rank that said nothing."""
+def read_events(path: Path, rank: int, clock_ahead_s: float = 0.0) -> RankEvents:
+    """The events of one rank, in our time; an absent file is a rank that said nothing.
+
+    Args:
+        clock_ahead_s: how far the clock of its host is ahead of ours.
+    """
     events = RankEvents(rank)
     if not path.exists():
         return events
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
         try:
-            _take(events, json.loads(line))
+            _take(events, _in_our_time(json.loads(line), clock_ahead_s))
         except (ValueError, TypeError, KeyError, AttributeError):
             # Cut off by a kill in mid-write, or not ours; whatever came before it counts.
             events.notes.append(f"line {number} of its events could not be read")
     return events
+
+
+def _in_our_time(event: dict[str, Any], clock_ahead_s: float) -> dict[str, Any]:
+    moments = {name: event[name] - clock_ahead_s for name in ("t", "origin_unix_s") if name in event}
+    return {**event, **moments}
 
 
 def _take(events: RankEvents, event: dict[str, Any]) -> None:

@@ -22,7 +22,9 @@ _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
 _SUBTABLES = ("framework", "workload", "cluster")
 """Sections that may hold further tables, named after a framework, a model or a site."""
 
-OF_A_MODEL = ("workload.batch_per_worker", "workload.batch_global", "measure.warmup_steps", "measure.steps")
+OF_A_MODEL = (
+    "workload.batch_per_worker", "workload.batch_global", "measure.warmup_steps", "measure.steps", "cluster.network",
+)  # fmt: skip
 """Keys that a model may have of its own, because models differ a thousandfold in size."""
 
 

@@ -9,7 +9,7 @@ MBIT = 1e6 / 8
 """Bytes a second."""
 
 NETWORKS: dict[str, Network] = {
-    name: Network(preset=name, bandwidth_bytes_per_s=rate * MBIT, latency_s=latency, jitter_s=jitter)
+    name: Network(preset=name, bandwidth_bytes_per_s=rate and rate * MBIT, latency_s=latency, jitter_s=jitter)
     for name, rate, latency, jitter in (
         # Latency none: as the links have it, tens of microseconds in the lab and behind a real switch alike.
         ("100Mbit", 100, None, None),
@@ -18,6 +18,8 @@ NETWORKS: dict[str, Network] = {
         ("2.5GbE", 2500, None, None),
         ("10GbE", 10000, None, None),
         ("25GbE", 25000, None, None),
+        # As fast as the links are, beside others in one list.
+        ("unlimited", None, None, None),
         # Two sites of a country apart.
         ("WAN", 100, 20e-3, 1e-3),
     )
