@@ -207,14 +207,14 @@ class Workbench:
         expanded = expand(self.study, catalog, to_run=False)
         cases = self.proof_cases([e.trial for e in expanded if e.refusal is None], catalog)
         if (store := self.existing_store()) is None:
-            return prove(cases, {})
+            return prove(cases, {}, catalog.site.proves_on)
         with store:
             recorded = store.records(trial_ids=[trial.id for trial in runs_of(cases)])
         workers = {record.inputs.get("worker") for record in records if record.ok} or {worker_digest()}
         recorded = [record for record in recorded if record.inputs.get("worker") in workers]
         # The latest, unless it failed where an earlier one, on another machine perhaps, did not.
         latest = sorted(last_attempts(recorded), key=lambda record: (record.ok, record.started))
-        return prove(cases, {record.trial.id: record for record in latest})
+        return prove(cases, {record.trial.id: record for record in latest}, catalog.site.proves_on)
 
     def existing_store(self) -> Store | None:
         """The store, if there is one already."""
@@ -333,7 +333,7 @@ class Workbench:
             for index, planned in enumerate(plan.runs):
                 remaining = sum(measured.get(run.trial.id, run.estimate_s) for run in plan.runs[index:])
                 watcher.before(planned, index + 1, len(plan.runs), remaining)
-                record = run_once(planned, self.study.name, bench)
+                record = run_once(planned, self.study.name, replace(bench, site=self._site_of(planned.trial)))
                 store.add(record)
                 clear_scratch(planned, bench)
                 measured[planned.trial.id] = record.elapsed_s
@@ -342,6 +342,11 @@ class Workbench:
         finally:
             bench.site.leave()
         return records
+
+
+    def _site_of(self, trial: Trial) -> Site:
+        """The study's site, or the one on which its proof is made."""
+        return self.site if trial.cluster.site == self.site.name else load_site(trial.cluster.site)
 
 
 def examined(environment: Environment) -> EnvironmentState:

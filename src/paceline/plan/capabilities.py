@@ -180,5 +180,7 @@ class SiteLimits:
     """Accelerators a host, by kind."""
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     """Settings of the site itself, under [cluster.NAME]: partition, host list, share of a core …"""
+    proves_on: str | None = None
+    """A site whose runs show as well what is computed, without what this one emulates; None: this one."""
     refuses: Callable[[ClusterChoice], str | None] = field(default=lambda _cluster: None)
     """What the site itself rules out (more than the machine can emulate truthfully …): the reason, or None."""

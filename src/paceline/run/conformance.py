@@ -25,5 +25,7 @@ def can_be_proved(trial: Trial, catalog: Catalog) -> bool:
 def cases_of(trials: Sequence[Trial], catalog: Catalog) -> list[ProofCase]:
     """The proof's cases for these trials. The catalog must know the reference."""
     return proof_cases(
-        [trial for trial in trials if can_be_proved(trial, catalog)], reference=default_choice(catalog, REFERENCE)
+        [trial for trial in trials if can_be_proved(trial, catalog)],
+        reference=default_choice(catalog, REFERENCE),
+        proves_on=catalog.site.proves_on,
     )

@@ -94,7 +94,7 @@ class LabSite(Site):
     def limits(self) -> SiteLimits:
         cores = usable_cores()
         return SiteLimits(
-            hosts=MOST_HOSTS, cores_per_host=len(cores), networks=True, knobs=KNOBS,
+            hosts=MOST_HOSTS, cores_per_host=len(cores), networks=True, knobs=KNOBS, proves_on="local",
             refuses=lambda cluster: _refusal(cluster, len(cores)),
         )  # fmt: skip
 
