@@ -31,8 +31,8 @@ class Reference(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One process for all workers, on the cores of all."""
-        threads = str(trial.cluster.threads_per_worker * trial.workers)
+        """One process for all workers."""
+        threads = str(trial.cluster.threads_per_worker)
         return one_worker_a_slot(trial, topology, {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads})
 
 

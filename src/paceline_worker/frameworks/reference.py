@@ -24,8 +24,7 @@ SPACING = 2.0**-23
 
 def train(job, events):
     """Take all steps; say the loss of each worker, the gradient of step 0 and the last weights. Then the roundings."""
-    # Alone on the cores of all its workers.
-    torch.set_num_threads(job.threads * job.workers)
+    torch.set_num_threads(job.threads)
     torch.backends.mkldnn.enabled = False
     samples = Samples(job.input["index"])
     exact = InTurn(job, samples, build_model(job.graph, job.weights).double())
