@@ -35,8 +35,9 @@ SEED = 20130620
 
 
 SPREAD_FROM = 40
-"""Fewer pairs say too little about how spreads vary: in simulations of equal trials, with unequal noise, one table in
-twenty then had more than its share of false differences."""
+"""Fewer pairs say too little about how spreads vary. Among equal trials with unequal noise, in 3 and 5 rounds, up to
+8.5 % of 400 tables of 10 pairs and 6.5 % of those of 21 pairs had a false difference; of 42 and of
+210 pairs at most 4.5 %."""
 
 LARGEST_SPREAD_DF = 8.0
 """What a shared spread may count at most. Pairs of a table have rows in common, so they agree more than they should."""
@@ -199,10 +200,10 @@ def equivalent(
 
 
 def shared_spread(pairs: Sequence[tuple[Mapping[int, float], Mapping[int, float]]]) -> Spread | None:
-    """What the paired ones of these say together about the spread of one; None for too few, or if they do not agree.
+    """What the paired ones of these say together about the spread of one; None for too few.
 
-    Three rounds know their spread with two degrees of freedom, and t must then allow for ten times too small a one. But
-    a table has many pairs, measured alike, and how their spreads vary says how far each should be believed: the
+    Three rounds know their spread with two degrees of freedom, and t must allow for one that came out far too small.
+    But a table has many pairs, measured alike, and how their spreads vary says how far each should be believed: the
     empirical Bayes estimate of Smyth, "Linear models and empirical Bayes methods for assessing differential
     expression in microarray experiments", Statistical Applications in Genetics and Molecular Biology 3(1), 2004.
 
