@@ -77,10 +77,20 @@ def judge(
     measured = [i for i, group in enumerate(groups) if group.measured]
     questions = {i: question(groups[i].trial) for i in measured}
     alike = [(i, j) for i, j in combinations(measured, 2) if questions[i] == questions[j]]
-    spread = shared_spread([(groups[i].by_round("throughput"), groups[j].by_round("throughput")) for i, j in alike])
-    for i, j in alike:
+    refusals = {
+        (i, j): _refusal(groups[i], groups[j], across_machines=across_machines, fairness=fairness or Fairness())
+        for i, j in alike
+    }
+    # What two machines, or two computations, differ by says nothing about how runs of one spread.
+    spread = shared_spread(
+        [
+            (groups[i].by_round("throughput"), groups[j].by_round("throughput"))
+            for (i, j), refused in refusals.items()
+            if refused is None
+        ]
+    )
+    for (i, j), refused in refusals.items():
         a, b = groups[i], groups[j]
-        refused = _refusal(a, b, across_machines=across_machines, fairness=fairness or Fairness())
         if refused is not None:
             pairs.append(_refused_pair(keys[i], keys[j], *refused, margin=margin, n_runs=_fewer(a, b)))
             continue
