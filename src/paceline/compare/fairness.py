@@ -175,9 +175,8 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
 
 
 def _distances(mine: _Evidence, reference: _Evidence) -> list[Distance]:
-    truth = mine.sees(reference.of_workers)
-    rounded = [mine.sees(one.of_workers) for one in reference.roundings]
-    largest = np.max([loss_distance(losses, truth) for losses in rounded], axis=0)
+    truth, roundings = mine.sees(reference.of_workers), reference.roundings
+    largest = np.max([loss_distance(mine.sees(one.of_workers), truth) for one in roundings], axis=0)
     # A mean of logarithms of probabilities comes from numbers around one, however small it is itself.
     spacing = FLOAT32_SPACING * np.max(np.maximum(1.0, 1.0 / np.abs(truth)), axis=0)
     # Of the largest so far: by luck a rounded loss can equal the true one.
@@ -198,7 +197,7 @@ def _distances(mine: _Evidence, reference: _Evidence) -> list[Distance]:
     if reference.shown.statistics:
         measures.append((f"batch-norm means after {len(loss)} steps", means_distance))
     for what, measure in measures:
-        most = max(FLOAT32_SPACING, *(measure(one, reference.shown) for one in reference.roundings))
+        most = max(FLOAT32_SPACING, *(measure(one, reference.shown) for one in roundings))
         found.append(Distance(what=what, distance=measure(mine.shown, reference.shown), allowed=FACTOR * most))
     return found
 

@@ -41,7 +41,7 @@ KNOBS = {
     "compilation_cache": Knob(
         default=False,
         doc="Keep compiled programs on disk from run to run; JAX's default is off. Of several ranks JAX lets only the "
-        "first write, and the others compile in every run. The fact compilation_cache says what was found.",
+        "first write; the others' are kept beside them. The fact compilation_cache says what was found.",
     ),
     "derive_phases": Knob(
         default=True,

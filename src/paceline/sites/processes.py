@@ -28,6 +28,9 @@ GRACE_S = 2.0
 REAP_S = 10.0
 """A killed process that is not gone after this is stuck in the kernel; say so rather than wait for ever."""
 LOOK_AGAIN_S = 0.01
+CHILDREN_EVERY_S = 5.0
+"""How often at most a process that has run for long is asked for new children: the question costs a read a thread, and
+a framework with a hundred threads on two cores would feel it."""
 
 
 def tethered(argv: Sequence[str], *, cores: Sequence[int] = (), groups: Sequence[Path] = ()) -> list[str]:
@@ -47,13 +50,18 @@ class LocalProcess(Running):
         self._popen = popen
         self._leader_waits = leader_waits
         self._known: dict[int, psutil.Process | None] = {}
+        self._started = self._next_look = time.monotonic()
 
     def wait(self) -> int:
         return self._popen.wait()
 
     def usage(self) -> Usage | None:
         """Asks known processes only: a scan of the whole process table costs more than the work it would find."""
-        self._known = {pid: self._known.get(pid) or _process(pid) for pid in (self.pid, *descendants(self.pid))}
+        now = time.monotonic()
+        if now >= self._next_look:
+            self._known = {pid: self._known.get(pid) or _process(pid) for pid in (self.pid, *descendants(self.pid))}
+            # Loaders and servers start early: a young process is asked often, an old one seldom.
+            self._next_look = now + min(CHILDREN_EVERY_S, (now - self._started) / 4)
         used = [usage for process in self._known.values() if process and (usage := _usage(process))]
         if not used:
             return None

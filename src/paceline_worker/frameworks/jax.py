@@ -17,7 +17,6 @@ from paceline_worker.frameworks.jax_input import Resident
 from paceline_worker.frameworks.jax_programs import (
     CompilationCache,
     Programs,
-    compiled,
     first_carry,
 )
 from paceline_worker.loop import take_steps
@@ -57,7 +56,7 @@ def train(job, events):
     events.write("facts", facts=training.facts_after(carry()))
     if job.knobs["derive_phases"] and not job.evidence:
         derived = jax_phases.derive_phases(
-            job, training.programs, training.program, carry(), training.source, training.group
+            job, training.programs, training.program, carry(), training.source, training.group, training.cache
         )
         events.write("facts", facts={jax_phases.FACT: derived})
     training.group.leave()
@@ -75,7 +74,7 @@ class Training(object):
         self.source = Resident(job, self.layout, self.group.batch)
         self.carry = first_carry(job, self.layout, self.group)
         self.programs = Programs(job, self.layout, self.group)
-        self.program, self.compiling = compiled(self.programs.step(), self.carry, *self.source(0))
+        self.program, self.compiling = self.cache.compiled(self.programs.step(), self.carry, *self.source(0))
         self.compilation_cache = self.cache.state()
 
     def facts(self):
@@ -111,7 +110,7 @@ class Training(object):
 
     def first_gradients(self, carry):
         """Gradients of step 0 as the update will see them, by a program of their own that changes nothing."""
-        program, _ = compiled(self.programs.gradients(exchange=True), carry, *self.source(0))
+        program, _ = self.cache.compiled(self.programs.gradients(exchange=True), carry, *self.source(0))
         self.group.meet()
         return self.as_in_graph(program(carry, *self.source(0))[2])
 

@@ -17,8 +17,7 @@ from collections import deque
 import jax
 
 from paceline_worker import clock
-from paceline_worker.frameworks.differences import derive
-from paceline_worker.frameworks.jax_programs import compiled
+from paceline_worker.frameworks.differences import derive, rounds_of
 from paceline_worker.loop import blocks
 
 PHASES = ("data", "step")
@@ -69,7 +68,7 @@ def stepper(job, batch, program, carry, steps):
     return step, lambda: held[0]
 
 
-def derive_phases(job, programs, whole, carry, batch, group):
+def derive_phases(job, programs, whole, carry, batch, group, cache):
     """The fact FACT. Trains on with `carry`, which is of no use afterwards.
 
     Args:
@@ -83,12 +82,12 @@ def derive_phases(job, programs, whole, carry, batch, group):
         made.append(("update", programs.step(exchange=False)))
     spent, parts = 0.0, []
     for phase, program in made:
-        ready, took = compiled(program, *held)
+        ready, took = cache.compiled(program, *held)
         spent += took["compile_s"]
         parts.append((phase, runner(ready, held)))
     parts.append(("communication" if job.workers > 1 else "update", runner(whole, held)))
     group.meet()
-    return derive(parts, job.steps, group.synchronize, spent)
+    return derive(parts, rounds_of(job.steps), group.synchronize, spent)
 
 
 def runner(program, held):

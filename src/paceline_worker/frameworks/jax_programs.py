@@ -6,9 +6,11 @@ what is random (None where nothing is). The step's carry is donated, so that it 
 
 import hashlib
 import os
+import pickle
 
 import jax
 import numpy as np
+from jax.experimental import serialize_executable
 
 from paceline_worker import clock
 from paceline_worker.builders.jax import build_objective, build_update
@@ -96,40 +98,82 @@ def _next_key(key):
 
 def compiled(program, *arguments):
     """(executable, {"trace_s", "compile_s"}): the former is a part of the latter."""
+    return _timed(program, arguments, lambda lowered: lowered.compile())
+
+
+def _timed(program, arguments, compile_lowered):
     begun = clock.wall()
     lowered = program.lower(*arguments)
     traced = clock.wall()
-    executable = lowered.compile()
+    executable = compile_lowered(lowered)
     return executable, {"trace_s": traced - begun, "compile_s": clock.wall() - begun}
 
 
 class CompilationCache(object):
-    """JAX's folder of compiled programs, if it is wanted, and whether programs were found there."""
+    """Compiled programs of earlier runs, if they are wanted, and whether programs were found.
+
+    They are in JAX's own folder. On processors JAX takes every rank's programs for different ones and lets only rank 0
+    write, so that all others would compile in every run: theirs are kept here, serialized by JAX.
+    """
 
     def __init__(self, job):
-        self.folder = None
+        self._folder = self._own = None
         self._found = self._missed = 0
         if job.knobs["compilation_cache"]:
             # In the host's cache, where the weights are; programs of another kind of processor are not for this one.
             kept = os.path.dirname(os.path.dirname(os.path.abspath(job.weights["path"])))
-            self.folder = os.path.join(kept, "jax", "{}-{}".format(jax.__version__, _processor()))
-            jax.config.update("jax_compilation_cache_dir", self.folder)
+            self._folder = os.path.join(kept, "jax", "{}-{}".format(jax.__version__, _processor()))
+            jax.config.update("jax_compilation_cache_dir", self._folder)
             jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.1)
             jax.monitoring.register_event_listener(self._hear)
+            if job.rank:
+                self._own = os.path.join(self._folder, "rank{}of{}".format(job.rank, job.workers // job.devices))
+
+    def compiled(self, program, *arguments):
+        """As `compiled`."""
+        return _timed(program, arguments, self._restored if self._own else lambda lowered: lowered.compile())
 
     def state(self):
         """off | cold (all was compiled here) | warm (all was found) | partly warm, up to now."""
-        if self.folder is None:
+        if self._folder is None:
             return "off"
         if not self._found:
             return "cold"
         return "partly warm" if self._missed else "warm"
+
+    def _restored(self, lowered):
+        text = "{}\n{}".format(os.environ.get("XLA_FLAGS", ""), lowered.as_text())
+        path = os.path.join(self._own, hashlib.sha256(text.encode()).hexdigest())
+        executable = _loaded(path)
+        if executable is None:
+            executable = lowered.compile()
+            _write_whole(path, pickle.dumps(serialize_executable.serialize(executable)))
+        else:
+            self._found += 1
+        return executable
 
     def _hear(self, event, **_details):
         if event == "/jax/compilation_cache/cache_hits":
             self._found += 1
         elif event == "/jax/compilation_cache/cache_misses":
             self._missed += 1
+
+
+def _loaded(path):
+    """A program that was kept; None where there is none, or a disk or another hand has damaged it."""
+    try:
+        with open(path, "rb") as file:
+            return serialize_executable.deserialize_and_load(*pickle.loads(file.read()))
+    except Exception:  # whatever unpickling and XLA make of damaged bytes; the program is compiled instead
+        return None
+
+
+def _write_whole(path, content):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    part = "{}.{}.part".format(path, os.getpid())
+    with open(part, "wb") as file:
+        file.write(content)
+    os.replace(part, path)
 
 
 def _processor():
