@@ -13,7 +13,7 @@ SRC = Path(__file__).parent.parent / "src"
 HOST = SRC / "paceline"
 WORKER = SRC / "paceline_worker"
 
-LEAVES = {"errors", "units", "stats", "_version"}
+LEAVES = {"errors", "units", "stats", "folders", "_version"}
 ACTORS = {"datasets", "environments", "frameworks", "sites"}
 EVERYTHING = {"*"}
 MAY_IMPORT: dict[str, set[str]] = {

@@ -140,7 +140,7 @@ def test_output_of_a_rank_is_kept_in_its_log(tmp_path: Path) -> None:
     site = LocalSite()
     site.open(CLUSTER, ports=1)
     start(site, tmp_path, "import sys; print('out'); print('err', file=sys.stderr)")
-    site._started[0].wait()
+    site._processes.started[0].wait()
     site.stop()
 
     assert sorted((tmp_path / "worker0.log").read_text().split()) == ["err", "out"]

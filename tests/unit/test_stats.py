@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable
 
@@ -27,6 +28,7 @@ from paceline.stats import (
     ratio_interval,
     relative_spread,
     runs_needed,
+    shared_spread,
     verdict,
 )
 
@@ -538,3 +540,59 @@ def test_logarithms_of_nothing_are_refused(bad: float) -> None:
 def test_senseless_requests_are_refused(call: Callable[[], object]) -> None:
     with pytest.raises(ValueError, match=r"level|margin|target|p values|lag|at least"):
         call()
+
+
+def equal_tables(seed: int, *, noise: float, rounds: int = 3) -> list[tuple[dict[int, float], dict[int, float]]]:
+    """All pairs of two questions with seven equal trials each, of unequal noise, with something that moves whole rounds."""
+    generator = np.random.default_rng(seed)
+    pairs = []
+    for _ in range(2):
+        spreads = 0.08 * np.exp(generator.normal(0, noise, 7))
+        logs = generator.normal(0, 1, (7, rounds)) * spreads[:, None] + generator.normal(0, 0.1, rounds)
+        trials = [dict(enumerate(np.exp(row))) for row in logs]
+        pairs += list(itertools.combinations(trials, 2))
+    return pairs
+
+
+@pytest.mark.parametrize("noise", [0.0, 0.5, 1.0])
+def test_shared_spread_calls_equal_trials_different_no_more_often_than_promised(noise: float) -> None:
+    tables = [equal_tables(seed, noise=noise) for seed in range(200)]
+    wrong = 0
+    for pairs in tables:
+        spread = shared_spread(pairs)
+        wrong += min(holm([ratio_interval(a, b, spread=spread).p for a, b in pairs])) < ALPHA
+
+    # 5 % of 200 is 10; 18 and more would be seen once in a hundred times.
+    assert wrong <= 17
+
+
+def test_shared_spread_tells_apart_what_three_rounds_alone_cannot() -> None:
+    pairs = equal_tables(1, noise=0.3)
+    pairs = [({turn: 2 * value for turn, value in a.items()}, b) for a, b in pairs]
+    spread = shared_spread(pairs)
+
+    alone = holm([ratio_interval(a, b).p for a, b in pairs])
+    together = holm([ratio_interval(a, b, spread=spread).p for a, b in pairs])
+    assert sum(p < ALPHA for p in alone) < len(pairs) / 2
+    assert sum(p < ALPHA for p in together) > 0.9 * len(pairs)
+
+
+def test_shared_spread_lies_between_own_and_common_and_says_so() -> None:
+    pairs = equal_tables(2, noise=0.5)
+    spread = shared_spread(pairs)
+    assert spread is not None
+    assert 0 < spread.df <= 8
+    tight = ({0: 1.0, 1: 1.0001, 2: 1.0}, {0: 1.0, 1: 1.0, 2: 1.0001})
+    ratio = ratio_interval(*tight, spread=spread)
+
+    assert ratio.method == "paired moderated t"
+    assert ratio.high - ratio.low > 10 * (ratio_interval(*tight).high - ratio_interval(*tight).low)
+
+
+def test_few_pairs_share_nothing() -> None:
+    assert shared_spread(equal_tables(3, noise=0.0)[:39]) is None
+
+
+def test_many_rounds_rest_on_themselves() -> None:
+    pairs = equal_tables(4, noise=0.5, rounds=12)
+    assert ratio_interval(*pairs[0], spread=shared_spread(pairs)) == ratio_interval(*pairs[0])

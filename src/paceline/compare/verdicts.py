@@ -18,7 +18,7 @@ from paceline.compare.gaps import Factor
 from paceline.compare.quantity import finite
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
-from paceline.stats import equivalent, holm, ratio_interval, verdict
+from paceline.stats import equivalent, holm, ratio_interval, shared_spread, verdict
 
 DIFFERENT_MACHINES = "different machines"
 """Recorded on two machines, or in two states of one environment."""
@@ -76,21 +76,31 @@ def judge(
     tested: list[int] = []
     measured = [i for i, group in enumerate(groups) if group.measured]
     questions = {i: question(groups[i].trial) for i in measured}
-    for i, j in combinations(measured, 2):
-        if questions[i] != questions[j]:
-            continue
+    alike = [(i, j) for i, j in combinations(measured, 2) if questions[i] == questions[j]]
+    refusals = {
+        (i, j): _refusal(groups[i], groups[j], across_machines=across_machines, fairness=fairness or Fairness())
+        for i, j in alike
+    }
+    # What two machines, or two computations, differ by says nothing about how runs of one spread.
+    spread = shared_spread(
+        [
+            (groups[i].by_round("throughput"), groups[j].by_round("throughput"))
+            for (i, j), refused in refusals.items()
+            if refused is None
+        ]
+    )
+    for (i, j), refused in refusals.items():
         a, b = groups[i], groups[j]
-        refused = _refusal(a, b, across_machines=across_machines, fairness=fairness or Fairness())
         if refused is not None:
             pairs.append(_refused_pair(keys[i], keys[j], *refused, margin=margin, n_runs=_fewer(a, b)))
             continue
         if _mean_order(a, b):
             i, j, a, b = j, i, b, a  # noqa: PLW2901 - the faster one is called a
         left, right = a.by_round("throughput"), b.by_round("throughput")
-        ratio = ratio_interval(left, right)
+        ratio = ratio_interval(left, right, spread=spread)
         if ratio.low is not None:
             tested.append(len(pairs))
-            equal_p.append(equivalent(left, right, margin))
+            equal_p.append(equivalent(left, right, margin, spread))
         pairs.append(
             PairVerdict(
                 a=keys[i], b=keys[j], ratio=ratio.value, low=ratio.low, high=ratio.high, p=ratio.p,
@@ -111,6 +121,7 @@ def question(trial: Trial) -> tuple[Any, ...]:
     return (
         workload.graph, workload.batch_per_worker, workload.scaling, workload.input,
         trial.workers, cluster.hosts, cluster.network, cluster.device, cluster.site,
+        tuple(sorted(cluster.options.items())),
         trial.framework.strategy_class, trial.framework.simulated,
     )  # fmt: skip
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from paceline.plan.capabilities import Capabilities
 from paceline.plan.trial import Trial
+from paceline.workloads.collective import Collective
 from paceline.workloads.workload import Workload, known_sizes
 
 GUESSED_FLOPS_PER_CORE = 4e10
@@ -17,6 +18,9 @@ GUESSED_FLOPS_PER_CORE = 4e10
 an estimate errs by a factor of two or three, not of ten."""
 STEP_OVERHEAD_S = 2e-3
 """A step of the smallest models is bound by calls, not by FLOPs."""
+
+GUESSED_BYTES_PER_S = 2.5e8
+"""Of a collective between processes of one machine, all copies counted; a link that is known to be slower counts."""
 
 
 def make_estimate(
@@ -32,7 +36,10 @@ def make_estimate(
         known = capabilities[trial.framework.name]
         if trial.framework.simulated:
             return known.startup_s
-        step = known.guess_step_s(trial) if known.guess_step_s else _guess_step_s(trial)
+        if (collective := trial.workload.collective) is not None:
+            step = _guess_round_s(trial, collective)
+        else:
+            step = known.guess_step_s(trial) if known.guess_step_s else _guess_step_s(trial)
         return known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps)
 
     def _guess_step_s(trial: Trial) -> float:
@@ -43,3 +50,10 @@ def make_estimate(
         return STEP_OVERHEAD_S + flops / (GUESSED_FLOPS_PER_CORE * trial.cluster.threads_per_worker)
 
     return estimate
+
+
+def _guess_round_s(trial: Trial, collective: Collective) -> float:
+    network = trial.cluster.network
+    link = network.bandwidth_bytes_per_s if network else None
+    speed = min(GUESSED_BYTES_PER_S, link or GUESSED_BYTES_PER_S)
+    return sum(STEP_OVERHEAD_S + size / speed for size in collective.sizes)

@@ -18,11 +18,13 @@ from paceline.stats.means import (
     MARGIN,
     Interval,
     Ratio,
+    Spread,
     equivalent,
     mean_interval,
     plain_interval,
     ratio_interval,
     runs_needed,
+    shared_spread,
 )
 from paceline.stats.series import Drift, autocorrelation, drift, effective_sample_size, relative_spread
 from paceline.stats.verdict import ALPHA, Verdict, holm, verdict
@@ -35,6 +37,7 @@ __all__ = [
     "Drift",
     "Interval",
     "Ratio",
+    "Spread",
     "Verdict",
     "autocorrelation",
     "drift",
@@ -46,5 +49,6 @@ __all__ = [
     "ratio_interval",
     "relative_spread",
     "runs_needed",
+    "shared_spread",
     "verdict",
 ]

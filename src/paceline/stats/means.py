@@ -34,6 +34,25 @@ SEED = 20130620
 """Any fixed number: the same runs must give the same interval, today and in the published report."""
 
 
+SPREAD_FROM = 40
+"""Fewer pairs say too little about how spreads vary. Among equal trials with unequal noise, in 3 and 5 rounds, up to
+8.5 % of 400 tables of 10 pairs and 6.5 % of those of 21 pairs had a false difference; of 42 and of
+210 pairs at most 4.5 %."""
+
+LARGEST_SPREAD_DF = 8.0
+"""What a shared spread may count at most. Pairs of a table have rows in common, so they agree more than they should."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spread:
+    """What many pairs say together about the spread of one: few rounds alone say little about it."""
+
+    variance: float
+    """Of one log ratio."""
+    df: float
+    """Rounds that this knowledge is worth."""
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interval:
     """A mean over runs and where the true one plausibly lies.
@@ -83,7 +102,7 @@ class Ratio:
     level: float = LEVEL
     """Share of such intervals that contain the true ratio."""
     method: str
-    """`paired t`, `paired BCa`, `Welch t`, or `none` when spread is unknown."""
+    """`paired t`, `paired moderated t`, `paired BCa`, `Welch t`, or `none` when spread is unknown."""
 
 
 def mean_interval(run_means: Sequence[float], level: float = LEVEL) -> Interval:
@@ -122,28 +141,32 @@ def plain_interval(run_means: Sequence[float], level: float = LEVEL) -> Interval
     return Interval(value=value, low=low, high=high, n_runs=len(run_means), level=level, method=method)
 
 
-def ratio_interval(a: Mapping[int, float], b: Mapping[int, float], level: float = LEVEL) -> Ratio:
+def ratio_interval(
+    a: Mapping[int, float], b: Mapping[int, float], level: float = LEVEL, spread: Spread | None = None
+) -> Ratio:
     """Ratio a/b of run means keyed by round, with its interval and the p value of "no difference".
 
     Two or more common rounds are paired, and only they count: what a round does to both (a warm room, a noisy
     neighbour) cancels, and a paired t on the log ratios remains, BCa from 12 pairs up. Otherwise Welch's t on
     the logs (Welch, "The generalization of Student's problem", Biometrika 34, 1947). Assumes independent
-    rounds, and for Welch also that nothing moved both sides together.
+    rounds, and for Welch also that nothing moved both sides together. With a shared spread the paired t is moderated
+    by it (`shared_spread`).
 
     Raises:
         ValueError: A side without runs, a value that is not finite and positive, or a level outside (0, 1).
     """
     _check_level(level)
-    difference = _log_difference(a, b)
+    difference = _log_difference(a, b, spread)
     n_pairs = len(difference.pairs)
-    if n_pairs:
+    if n_pairs and not difference.moderated:
         value, low, high, method = _interval(difference.pairs, level)
         method = f"paired {method}"
     else:
         value, low, high, method = difference.mean, None, None, "none"
         if difference.df > 0:
             half_width = _t_quantile(level, difference.df) * difference.se
-            low, high, method = value - half_width, value + half_width, "Welch t"
+            low, high = value - half_width, value + half_width
+            method = "paired moderated t" if difference.moderated else "Welch t"
     return Ratio(
         value=_exp(value),
         low=_exp_end(low),
@@ -155,7 +178,9 @@ def ratio_interval(a: Mapping[int, float], b: Mapping[int, float], level: float 
     )
 
 
-def equivalent(a: Mapping[int, float], b: Mapping[int, float], margin: float = MARGIN) -> float:
+def equivalent(
+    a: Mapping[int, float], b: Mapping[int, float], margin: float = MARGIN, spread: Spread | None = None
+) -> float:
     """P value of "a and b differ by more than the margin": small means shown to be equal.
 
     Two one-sided t tests on the logs, the larger p of the two (Schuirmann, J. Pharmacokinetics and
@@ -168,10 +193,45 @@ def equivalent(a: Mapping[int, float], b: Mapping[int, float], margin: float = M
     """
     if not (math.isfinite(margin) and margin > 0):
         raise ValueError(f"the margin must be positive, not {margin}")
-    difference = _log_difference(a, b)
+    difference = _log_difference(a, b, spread)
     if difference.df == 0:
         return 1.0
     return _t_tail(math.log1p(margin) - abs(difference.mean), difference)
+
+
+def shared_spread(pairs: Sequence[tuple[Mapping[int, float], Mapping[int, float]]]) -> Spread | None:
+    """What the paired ones of these say together about the spread of one; None for too few.
+
+    Three rounds know their spread with two degrees of freedom, and t must allow for one that came out far too small.
+    But a table has many pairs, measured alike, and how their spreads vary says how far each should be believed: the
+    empirical Bayes estimate of Smyth, "Linear models and empirical Bayes methods for assessing differential
+    expression in microarray experiments", Statistical Applications in Genetics and Molecular Biology 3(1), 2004.
+
+    Raises:
+        ValueError: As `ratio_interval`.
+    """
+    found = [difference for a, b in pairs if len((difference := _log_difference(a, b)).pairs) and difference.se > 0]
+    if len(found) < SPREAD_FROM:
+        return None
+    halves = np.array([difference.df / 2 for difference in found])
+    variances = np.array([difference.se**2 * len(difference.pairs) for difference in found])
+    centred = np.log(variances) - special.digamma(halves) + np.log(halves)
+    excess = float(centred.var(ddof=1) - special.polygamma(1, halves).mean())
+    df = min(2 * _inverse_trigamma(excess), LARGEST_SPREAD_DF) if excess > 0 else LARGEST_SPREAD_DF
+    log_variance = float(centred.mean() + special.digamma(df / 2) - math.log(df / 2))
+    return Spread(variance=math.exp(log_variance), df=df)
+
+
+def _inverse_trigamma(y: float) -> float:
+    """Newton's method from below, as in the appendix of Smyth (2004)."""
+    x = 0.5 + 1 / y
+    for _ in range(50):
+        trigamma = float(special.polygamma(1, x))
+        step = trigamma * (1 - trigamma / y) / float(special.polygamma(2, x))
+        x += step
+        if -step / x < 1e-8:
+            break
+    return x
 
 
 def runs_needed(run_means: Sequence[float], target_relative_half_width: float, level: float = LEVEL) -> int:
@@ -212,14 +272,19 @@ class _LogDifference(NamedTuple):
     se: float
     df: float
     pairs: Floats
+    moderated: bool = False
 
 
-def _log_difference(a: Mapping[int, float], b: Mapping[int, float]) -> _LogDifference:
+def _log_difference(a: Mapping[int, float], b: Mapping[int, float], spread: Spread | None = None) -> _LogDifference:
     rounds = sorted(a.keys() & b.keys())
     logs_a, logs_b = (np.log(checked(list(side.values()), positive=True)) for side in (a, b))
     if len(rounds) >= 2:
         pairs = np.log([a[r] for r in rounds]) - np.log([b[r] for r in rounds])
         n = len(rounds)
+        if spread is not None and n < BOOTSTRAP_FROM:
+            df = spread.df + n - 1
+            variance = (spread.df * spread.variance + (n - 1) * float(pairs.var(ddof=1))) / df
+            return _LogDifference(float(pairs.mean()), math.sqrt(variance / n), df, pairs, moderated=True)
         return _LogDifference(float(pairs.mean()), float(pairs.std(ddof=1)) / math.sqrt(n), n - 1, pairs)
     unpaired = np.empty(0)
     mean = float(logs_a.mean() - logs_b.mean())

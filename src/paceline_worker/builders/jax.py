@@ -88,10 +88,11 @@ def _normalised(call, x, over, axis):
     """(x - mean) / sqrt(biased variance + eps) * weight + bias, mean, variance; in float32 whatever x is."""
     wide = x.astype(jnp.float32)
     mean = wide.mean(over, keepdims=True)
-    centred = wide - mean
-    variance = lax.square(centred).mean(over, keepdims=True)
+    # As Flax and Keras do by default: the mean of squares is taken in the same pass as the mean, and what is applied is
+    # one product and one sum. With the squares of x - mean, ResNet-44's step took 1.2 to 1.4 times as long.
+    variance = jnp.maximum(lax.square(wide).mean(over, keepdims=True) - lax.square(mean), 0.0)
     scale = lax.rsqrt(variance + call.layer["attributes"]["eps"]) * _along(axis, call.tensors["weight"], x)
-    values = centred * scale + _along(axis, call.tensors["bias"], x)
+    values = wide * scale + (_along(axis, call.tensors["bias"], x) - mean * scale)
     return values.astype(call.dtype), mean, variance
 
 

@@ -8,7 +8,12 @@ framework.
 
 from paceline_worker import clock
 
-ROUNDS = 10
+MOST_ROUNDS, LEAST_ROUNDS = 10, 3
+
+
+def rounds_of(steps):
+    """How often each part is timed after so many measured steps: half as often, so that it never takes longer."""
+    return min(steps, max(LEAST_ROUNDS, min(MOST_ROUNDS, steps // 2)))
 
 
 def derive(parts, rounds, synchronize, compile_s):
@@ -17,13 +22,13 @@ def derive(parts, rounds, synchronize, compile_s):
     Args:
         parts: (phase, run) in order; `run` does all phases up to its own and returns when they are done. The last one
             is the whole step.
-        rounds: how often each is timed, ROUNDS at most.
+        rounds: how often each is timed; the same on all ranks.
         synchronize: returns when all ranks are here.
         compile_s: seconds that making the programs took.
     """
     times = {phase: [] for phase, _ in parts}
     # The first round is not counted.
-    for number in range(-1, min(ROUNDS, rounds)):
+    for number in range(-1, rounds):
         for phase, run in parts:
             synchronize()
             begun = clock.wall()
@@ -39,7 +44,7 @@ def derive(parts, rounds, synchronize, compile_s):
     return {
         "by": "differences",
         "seconds": seconds,
-        "steps": min(ROUNDS, rounds),
+        "steps": rounds,
         "step_s": before,
         "programs_s": {"until_" + phase: taken for phase, taken in times.items()},
         "compile_s": compile_s,

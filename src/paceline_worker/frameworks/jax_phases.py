@@ -17,7 +17,7 @@ from collections import deque
 import jax
 
 from paceline_worker import clock
-from paceline_worker.frameworks.differences import derive
+from paceline_worker.frameworks.differences import derive, rounds_of
 from paceline_worker.loop import blocks
 
 PHASES = ("data", "step")
@@ -87,7 +87,7 @@ def derive_phases(job, programs, whole, carry, batch, group, cache):
         parts.append((phase, runner(ready, held)))
     parts.append(("communication" if job.workers > 1 else "update", runner(whole, held)))
     group.meet()
-    return derive(parts, job.steps, group.synchronize, spent)
+    return derive(parts, rounds_of(job.steps), group.synchronize, spent)
 
 
 def runner(program, held):

@@ -144,21 +144,28 @@ class CompilationCache(object):
     def _restored(self, lowered):
         text = "{}\n{}".format(os.environ.get("XLA_FLAGS", ""), lowered.as_text())
         path = os.path.join(self._own, hashlib.sha256(text.encode()).hexdigest())
-        try:
-            with open(path, "rb") as file:
-                kept = file.read()
-        except IOError:
+        executable = _loaded(path)
+        if executable is None:
             executable = lowered.compile()
             _write_whole(path, pickle.dumps(serialize_executable.serialize(executable)))
-            return executable
-        self._found += 1
-        return serialize_executable.deserialize_and_load(*pickle.loads(kept))
+        else:
+            self._found += 1
+        return executable
 
     def _hear(self, event, **_details):
         if event == "/jax/compilation_cache/cache_hits":
             self._found += 1
         elif event == "/jax/compilation_cache/cache_misses":
             self._missed += 1
+
+
+def _loaded(path):
+    """A program that was kept; None where there is none, or a disk or another hand has damaged it."""
+    try:
+        with open(path, "rb") as file:
+            return serialize_executable.deserialize_and_load(*pickle.loads(file.read()))
+    except Exception:  # whatever unpickling and XLA make of damaged bytes; the program is compiled instead
+        return None
 
 
 def _write_whole(path, content):

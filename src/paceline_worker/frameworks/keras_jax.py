@@ -14,7 +14,7 @@ import numpy as np
 
 from paceline_worker import clock, protocol
 from paceline_worker.frameworks import jax_group, jax_phases
-from paceline_worker.frameworks.differences import derive
+from paceline_worker.frameworks.differences import derive, rounds_of
 from paceline_worker.frameworks.jax import flops_of, kernels_of
 from paceline_worker.frameworks.jax_input import Resident
 from paceline_worker.frameworks.jax_programs import compiled
@@ -185,4 +185,4 @@ def derive_phases(trained, programs, whole, carry, batch, group):
         parts.append((phase, jax_phases.runner(ready, copies)))
     parts.append(("communication" if shared else "update", jax_phases.runner(whole, [carry, *batch])))
     group.meet()
-    return derive(parts, job.steps, group.synchronize, spent)
+    return derive(parts, rounds_of(job.steps), group.synchronize, spent)

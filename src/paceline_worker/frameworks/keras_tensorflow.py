@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from paceline_worker import clock, protocol
 from paceline_worker.frameworks import tensorflow_phases
-from paceline_worker.frameworks.differences import derive
+from paceline_worker.frameworks.differences import derive, rounds_of
 from paceline_worker.frameworks.keras_model import Trained
 from paceline_worker.frameworks.tensorflow import configure, flops_of
 from paceline_worker.frameworks.tensorflow_group import join
@@ -145,7 +145,7 @@ def facts(trained, group, program, tracing):
 def derive_phases(job, programs, whole, given, group):
     """The fact `phases_derived`. Trains on, and what it trains is of no use afterwards."""
     if not job.knobs["jit_compile"] and job.world_size == 1:
-        return phases_by_operators(job, lambda: whole(*given), min(tensorflow_phases.ROUNDS, job.steps))
+        return phases_by_operators(job, lambda: whole(*given), rounds_of(job.steps))
     # XLA has no names to go by, and where peers talk over gRPC the profiler now and then ends the process.
     begun = clock.wall()
     made = [("forward", programs.forward()), ("backward", programs.gradients())]
@@ -156,4 +156,4 @@ def derive_phases(job, programs, whole, given, group):
         program(*given)
     spent = clock.wall() - begun
     parts = [(phase, lambda program=program: program(*given)) for phase, program in made]
-    return derive(parts, job.steps, group.synchronize, spent)
+    return derive(parts, rounds_of(job.steps), group.synchronize, spent)

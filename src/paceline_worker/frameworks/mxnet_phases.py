@@ -14,7 +14,7 @@ import mxnet as mx
 from mxnet import autograd
 
 from paceline_worker import clock
-from paceline_worker.frameworks.differences import ROUNDS, median
+from paceline_worker.frameworks.differences import median, rounds_of
 
 PHASES = ("data", "step")
 HOW = (
@@ -112,7 +112,7 @@ def derive_phases(job, step, batches, group, store_updates):
         timed["update"] = lambda _: step.update()
     times = {name: [] for name in list(timed) + ["step"]}
     # The first round is not counted.
-    for number in range(-1, min(ROUNDS, job.steps)):
+    for number in range(-1, rounds_of(job.steps)):
         group.synchronize()
         at, passed, took = clock.wall(), None, {}
         for name, part in timed.items():

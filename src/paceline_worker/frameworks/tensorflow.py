@@ -12,6 +12,7 @@ import tensorflow as tf
 from paceline_worker import clock, evidence, protocol
 from paceline_worker.builders.stored import named_tensors
 from paceline_worker.frameworks import tensorflow_phases
+from paceline_worker.frameworks.differences import rounds_of
 from paceline_worker.frameworks.tensorflow_group import join
 from paceline_worker.frameworks.tensorflow_input import Resident
 from paceline_worker.frameworks.tensorflow_parameter_server import Worker
@@ -127,7 +128,7 @@ class Serving(object):
         return {"staleness": {"mean": sum(seen) / len(seen), "max": max(seen)}}
 
     def derive_phases(self):
-        return self._worker.derive_phases(min(tensorflow_phases.ROUNDS, self.job.steps))
+        return self._worker.derive_phases(rounds_of(self.job.steps))
 
     def first_gradients(self):
         """None: of an asynchronous strategy there is no gradient that all workers share."""

@@ -15,7 +15,7 @@ come out below zero. Communication contains waiting for slower ranks.
 import functools
 
 from paceline_worker import clock
-from paceline_worker.frameworks.differences import ROUNDS, derive
+from paceline_worker.frameworks.differences import derive, rounds_of
 from paceline_worker.frameworks.tensorflow_profile import phases_by_operators
 from paceline_worker.frameworks.tensorflow_programs import traced
 
@@ -56,7 +56,7 @@ def stepper(batch, program, losses, steps):
 def derive_phases(job, training):
     """The fact `phases_derived`. Trains on, and what it trains is of no use afterwards."""
     given = training.source(0)
-    rounds = min(ROUNDS, job.steps)
+    rounds = rounds_of(job.steps)
     if job.knobs["eager"] or job.knobs["jit_compile"] or job.world_size > 1:
         return _by_differences(training, given, rounds)
     return phases_by_operators(job, lambda: training.program(*given), rounds)

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -140,6 +141,21 @@ def test_all_ranks_find_their_programs_and_train_the_same(rig, tmp_path):
         "warm"
     ] * 2
     assert len({facts_of(events)["weights_sha256"] for events in cold + warm}) == 1
+
+
+def test_a_damaged_program_is_compiled_again(rig, tmp_path):
+    job = rig.job(load_workload("mlp", {"hidden": [16]}), world=2, compilation_cache=True)
+    cache = Path(job["weights"]["path"]).parents[1]
+    of_others = set(cache.glob("jax/*/rank1of2/*"))
+    rig.run(job, tmp_path / "cold")
+    kept = set(cache.glob("jax/*/rank1of2/*")) - of_others
+    for path in kept:
+        path.write_bytes(path.read_bytes()[:100])
+    again = rig.run(job, tmp_path / "again")
+
+    assert kept
+    assert all(events[-1]["event"] == "done" for events in again)
+    assert all(path.stat().st_size > 100 for path in kept)
 
 
 def test_phases_fill_the_step_and_the_rest_is_called_derived(worked):
