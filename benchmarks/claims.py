@@ -41,10 +41,10 @@ def say(message: str) -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def publish(claims: Sequence[Claim], *, as_json: bool) -> int:
-    """Print all claims; 0 if every one holds."""
+def publish(claims: Sequence[Claim], *, as_json: bool, **further: Any) -> int:
+    """Print all claims, and in JSON what else is given by name; 0 if every one holds."""
     if as_json:
-        print(json.dumps({"rows": [claim.to_json() for claim in claims]}, indent=1))
+        print(json.dumps({"rows": [claim.to_json() for claim in claims], **further}, indent=1))
     else:
         for claim in claims:
             value, low, high = (claim.ratio[key] for key in ("value", "low", "high"))

@@ -27,9 +27,10 @@ MAY_IMPORT: dict[str, set[str]] = {
     **{actor: LEAVES | {"plugins", "workloads", "spec", "plan"} for actor in ACTORS},
     "run": LEAVES | ACTORS | {"workloads", "spec", "plan", "record"},
     "compare": LEAVES | {"workloads", "spec", "plan", "record"},
-    "report": LEAVES | {"workloads", "spec", "plan", "record", "compare"},
+    "model": LEAVES | {"workloads", "spec", "plan", "record"},
+    "report": LEAVES | {"workloads", "spec", "plan", "record", "compare", "model"},
     # The places where the stages are joined.
-    **dict.fromkeys(("workbench", "api", "cli", "__main__", "__init__"), EVERYTHING),
+    **dict.fromkeys(("workbench", "modelbench", "api", "cli", "__main__", "__init__"), EVERYTHING),
 }
 DEEP_LEARNING = {
     "torch", "tensorflow", "keras", "jax", "mxnet", "horovod", "cntk", "caffe", "theano", "singa", "chainer", "paddle",

@@ -17,7 +17,7 @@ from paceline.compare.quantity import Quantity, from_interval
 from paceline.compare.rows import Row, RowWarning
 from paceline.compare.runs import Runs
 from paceline.record.record import Record
-from paceline.record.summary import by_step, floats, measured_samples
+from paceline.record.summary import slowest_times
 from paceline.stats import LEVEL, mean_interval
 from paceline.workloads.collective import BUS_FACTORS, Collective
 
@@ -138,16 +138,6 @@ def _sizes(records: Sequence[Record], operation: str, ranks: int) -> list[SizeRo
         algbw = _bandwidth(size, time)
         rows.append(SizeRow(size=size, time=time, algbw=algbw, busbw=algbw.times(factor), rounds=rounds[size]))
     return rows
-
-
-def slowest_times(record: Record) -> dict[int, list[float]]:
-    """Size → seconds of each measured operation on the rank that took longest."""
-    measured = measured_samples(record)
-    if measured is None or "bytes" not in measured.column_names:
-        return {}
-    times = by_step(measured, floats(measured, "wall_s")).max(axis=0)
-    sizes = by_step(measured, floats(measured, "bytes"))[0]
-    return {int(size): times[sizes == size].tolist() for size in np.unique(sizes)}
 
 
 def _bandwidth(size: int, time: Quantity) -> Quantity:

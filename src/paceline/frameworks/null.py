@@ -119,6 +119,7 @@ class Null(Framework):
             trial.framework.knobs, trial.workers, trial.workload.batch_per_worker, 0.0
         )["step_s"],
         simulated=lambda knobs: bool(knobs["time"] == "law"),
+        prefetches=lambda trial: bool(trial.framework.knobs["input_overlap"]),
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:

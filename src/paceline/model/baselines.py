@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.optimize import least_squares, nnls
@@ -15,8 +16,31 @@ from paceline.model.step import Floats
 from paceline.model.tables import Point
 
 TINY = 1e-9
-STARTS = 8
+STARTS = 6
 """Of a fit that may end in a poor valley; the best end counts."""
+
+
+@dataclass(frozen=True, slots=True)
+class Columns:
+    """Points as a model may see them."""
+
+    workers: Floats
+    hosts: Floats
+    batch: Floats
+
+    @property
+    def per_host(self) -> Floats:
+        """Workers a host, on average."""
+        return self.workers / self.hosts
+
+
+def columns(points: Sequence[Point]) -> Columns:
+    told = np.array([(point.workers, point.hosts, point.batch) for point in points], dtype=float)
+    return Columns(told[:, 0], told[:, 1], told[:, 2])
+
+
+def times(points: Sequence[Point]) -> Floats:
+    return np.array([point.step_s for point in points])
 
 
 class Predictor(ABC):
@@ -32,15 +56,10 @@ class Predictor(ABC):
     def predict(self, points: Sequence[Point]) -> Floats:
         """Seconds of a step of each; looks at workers, hosts and batch only."""
 
-
-def columns(points: Sequence[Point]) -> tuple[Floats, Floats, Floats]:
-    """Workers, hosts, batch."""
-    told = np.array([(point.workers, point.hosts, point.batch) for point in points], dtype=float)
-    return told[:, 0], told[:, 1], told[:, 2]
-
-
-def times(points: Sequence[Point]) -> Floats:
-    return np.array([point.step_s for point in points])
+    def interval(self, points: Sequence[Point]) -> tuple[Floats, Floats] | None:
+        """90 % intervals of the predictions; None: it has none."""
+        del points
+        return None
 
 
 class Ernest(Predictor):
@@ -52,39 +71,50 @@ class Ernest(Predictor):
 
     def fit(self, points: Sequence[Point]) -> None:
         seconds = times(points)
-        self._theta, _ = nnls(self._features(points) / seconds[:, None], np.ones(len(points)))
+        self._theta, _ = nnls(self._features(columns(points)) / seconds[:, None], np.ones(len(points)))
 
     def predict(self, points: Sequence[Point]) -> Floats:
-        return self._features(points) @ self._theta
+        return self._features(columns(points)) @ self._theta
 
     @staticmethod
-    def _features(points: Sequence[Point]) -> Floats:
-        workers, _, batch = columns(points)
-        return np.stack([np.ones_like(workers), batch, workers, np.log(workers)], axis=1)
+    def _features(at: Columns) -> Floats:
+        return np.stack([np.ones_like(at.workers), at.batch, at.workers, np.log(at.workers)], axis=1)
 
 
 class Curved(Predictor):
     """A form with parameters that must be searched for, in their logarithms, so that none falls below zero."""
 
     @abstractmethod
-    def starts(self, points: Sequence[Point]) -> list[Floats]:
-        """Where searches begin."""
+    def starts(self, step_s: float, batch: float) -> Floats:
+        """Where the first search begins, for a usual step and batch; the others begin around it."""
 
     @abstractmethod
-    def form(self, parameters: Floats, points: Sequence[Point]) -> Floats:
+    def form(self, parameters: Floats, at: Columns) -> Floats:
         """Seconds of a step."""
 
     def fit(self, points: Sequence[Point]) -> None:
-        seconds = np.log(times(points))
+        at, seconds = columns(points), times(points)
+        logs = np.log(seconds)
 
-        def off(logs: Floats) -> Floats:
-            return np.log(np.maximum(self.form(np.exp(logs), points), TINY)) - seconds
+        def off(told: Floats) -> Floats:
+            return np.log(np.maximum(self.form(np.exp(told), at), TINY)) - logs
 
-        ends = [least_squares(off, np.log(np.maximum(start, TINY)), max_nfev=2000) for start in self.starts(points)]
-        self._parameters = np.exp(min(ends, key=lambda end: end.cost).x)
+        first = np.log(np.maximum(self.starts(float(np.median(seconds)), float(np.median(at.batch))), TINY))
+        generator = np.random.default_rng(0)
+        begins = [first, *(first + generator.normal(0, 1, len(first)) for _ in range(STARTS - 1))]
+        ends = [least_squares(off, begin, max_nfev=300, bounds=(first - 25, first + 25)) for begin in begins]
+        self.parameters = np.exp(min(ends, key=lambda end: float(end.cost)).x)
 
     def predict(self, points: Sequence[Point]) -> Floats:
-        return self.form(self._parameters, points)
+        return self.form(self.parameters, columns(points))
+
+
+def bent(one: Floats, other: Floats, bend: float) -> Floats:
+    """Between the sum of two times (bend 0) and nearly their maximum: (a^γ + b^γ)^(1/γ), 1 ≤ γ ≤ 10."""
+    gamma = 1 + 9 * bend / (1 + bend)
+    most = np.maximum(one, other)
+    found: Floats = most * ((one / most) ** gamma + (other / most) ** gamma) ** (1 / gamma)
+    return found
 
 
 class Pollux(Curved):
@@ -94,23 +124,14 @@ class Pollux(Curved):
 
     name = "pollux"
 
-    def starts(self, points: Sequence[Point]) -> list[Floats]:
-        middle = float(np.median(times(points)))
-        batch = float(np.median(columns(points)[2]))
-        generator = np.random.default_rng(0)
-        first = np.array([middle / 4, middle / 2 / batch, middle / 10, middle / 100, middle / 5, middle / 100, 1.0])
-        return [first * np.exp(generator.normal(0, 1, 7)) for _ in range(STARTS)]
+    def starts(self, step_s: float, batch: float) -> Floats:
+        return step_s * np.array([1 / 4, 1 / 2 / batch, 1 / 10, 1 / 100, 1 / 5, 1 / 100, 1 / step_s])
 
-    def form(self, parameters: Floats, points: Sequence[Point]) -> Floats:
+    def form(self, parameters: Floats, at: Columns) -> Floats:
         alpha, beta, inside, inside_more, between, between_more, bend = parameters
-        gamma = 1 + 9 * bend / (1 + bend)
-        workers, hosts, batch = columns(points)
-        more = np.maximum(workers - 2, 0)
-        sync = np.where(hosts > 1, between + between_more * more, inside + inside_more * more)
-        sync = np.where(workers > 1, sync, 0.0)
-        computing = alpha + beta * batch
-        found: Floats = (computing**gamma + sync**gamma) ** (1 / gamma)
-        return found
+        more = np.maximum(at.workers - 2, 0)
+        sync = np.where(at.hosts > 1, between + between_more * more, inside + inside_more * more)
+        return bent(alpha + beta * at.batch, np.where(at.workers > 1, sync, 0.0), bend)
 
 
 class Usl(Curved):
@@ -120,17 +141,44 @@ class Usl(Curved):
 
     name = "usl"
 
-    def starts(self, points: Sequence[Point]) -> list[Floats]:
-        middle = float(np.median(times(points)))
-        batch = float(np.median(columns(points)[2]))
-        generator = np.random.default_rng(0)
-        first = np.array([middle / 4, middle / 2 / batch, 1e-2, 1e-4])
-        return [first * np.exp(generator.normal(0, 1, 4)) for _ in range(STARTS)]
+    def starts(self, step_s: float, batch: float) -> Floats:
+        return np.array([step_s / 4, step_s / 2 / batch, 1e-2, 1e-4])
 
-    def form(self, parameters: Floats, points: Sequence[Point]) -> Floats:
+    def form(self, parameters: Floats, at: Columns) -> Floats:
         alpha, beta, sigma, kappa = parameters
-        workers, _, batch = columns(points)
-        return (alpha + beta * batch) * (1 + sigma * (workers - 1) + kappa * workers * (workers - 1))
+        return (alpha + beta * at.batch) * (1 + sigma * (at.workers - 1) + kappa * at.workers * (at.workers - 1))
+
+
+class Ring(Curved):
+    """Computing and a ring all-reduce, whose time is 2(P − 1)·α + 2(P − 1)/P·m·β, apart inside a host and between hosts."""
+
+    together: float
+    """How the two add up: 0 sum, endless: the longer one."""
+
+    def starts(self, step_s: float, batch: float) -> Floats:
+        return step_s * np.array([1 / 4, 1 / 2 / batch, 1 / 20, 1 / 1000, 1 / 10, 1 / 1000])
+
+    def form(self, parameters: Floats, at: Columns) -> Floats:
+        alpha, beta, inside, inside_hop, between, between_hop = parameters
+        turns = at.workers - 1
+        wire, hop = np.where(at.hosts > 1, between, inside), np.where(at.hosts > 1, between_hop, inside_hop)
+        sync = 2 * turns * hop + 2 * turns / at.workers * wire
+        computing = alpha + beta * at.batch
+        return computing + sync if self.together == 0 else np.maximum(computing, sync)
+
+
+class Sum(Ring):
+    """No overlap at all."""
+
+    name = "sum"
+    together = 0.0
+
+
+class Max(Ring):
+    """Perfect overlap."""
+
+    name = "max"
+    together = np.inf
 
 
 class LastValue(Predictor):
@@ -139,14 +187,16 @@ class LastValue(Predictor):
     name = "last value"
 
     def fit(self, points: Sequence[Point]) -> None:
-        self._workers, self._hosts, self._batch = columns(points)
-        self._seconds = times(points)
+        self._at, self._seconds = columns(points), times(points)
 
     def predict(self, points: Sequence[Point]) -> Floats:
         found = []
-        for _, _, batch in zip(*columns(points), strict=True):
-            off = np.abs(np.log(self._batch / batch))
+        for batch in columns(points).batch:
+            off = np.abs(np.log(self._at.batch / batch))
             near = off <= off.min() + TINY
-            largest = near & (self._workers == self._workers[near].max())
+            largest = near & (self._at.workers == self._at.workers[near].max())
             found.append(float(self._seconds[largest].mean()))
         return np.array(found)
+
+
+BASELINES = (Ernest, Pollux, Usl, Sum, Max, LastValue)

@@ -105,19 +105,19 @@ def points_of(schema: Schema, rows: Sequence[Row]) -> list[Point]:
 
 
 def _step_time(row: Row) -> Point | None:
-    step = _number(row["step_time_s"])
+    step = number(row["step_time_s"])
     if step is None:
         return None
     return Point(
-        group=" · ".join(row[name] for name in ("model", "cluster", "kind") if row.get(name)),
+        group=" · ".join(row[name] for name in ("model", "cluster") if row.get(name)),
         workers=int(row["num_replicas"]), hosts=int(row["num_nodes"]), batch=float(row["local_bsz"]), step_s=step,
-        sync_s=_number(row.get("sync_time_s")), row=row,
+        sync_s=number(row.get("sync_time_s")), row=row,
     )  # fmt: skip
 
 
 def _throughput(row: Row) -> Point | None:
-    value, batch = _number(row["value"]), _number(row["batch_per_worker"])
-    workers, nodes = _number(row["workers"]), _number(row["nodes"])
+    value, batch = number(row["value"]), number(row["batch_per_worker"])
+    workers, nodes = number(row["workers"]), number(row["nodes"])
     if row["metric"] != "throughput" or not value or not batch or not workers or not nodes:
         return None
     named = ("framework", "model", "hardware", "interconnect", "strategy", "precision")
@@ -127,7 +127,7 @@ def _throughput(row: Row) -> Point | None:
     )  # fmt: skip
 
 
-def _number(text: str | None) -> float | None:
+def number(text: str | None) -> float | None:
     try:
         return float(text or "")
     except ValueError:
@@ -164,5 +164,5 @@ def matching(condition: str, columns: Sequence[str]) -> Callable[[Row], bool]:
 
 
 def _holds(found: str, how: Callable[[Any, Any], bool], wanted: str) -> bool:
-    one, other = _number(found), _number(wanted)
+    one, other = number(found), number(wanted)
     return how(one, other) if one is not None and other is not None else how(found, wanted)

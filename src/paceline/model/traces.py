@@ -8,6 +8,13 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+
+from paceline.model.calibration import Calibration
+from paceline.model.conditions import Conditions
+from paceline.model.parameters import INDEX
+from paceline.model.terms import message_costs, step_terms
+
 MICROSECONDS = 1e6
 COMP_NODE, COMM_COLL_NODE = 4, 7
 ALL_REDUCE = 0
@@ -120,3 +127,50 @@ def spans_of_kineto(text: str) -> list[Span]:
         )
         for event in events if event.get("ph") == "X"
     ]  # fmt: skip
+
+
+def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int = 1) -> list[Span]:
+    """One predicted step on the streams "compute" and "communication", the same on each rank that is drawn."""
+    terms = step_terms(calibration.vector, conditions, calibration.straggling)
+    computing = [
+        ("input", terms.input_s), ("framework", terms.overhead_s), ("forward", terms.forward_s),
+        ("backward", terms.backward_s + terms.contention_s + terms.waiting_s),
+    ]  # fmt: skip
+    spans: list[Span] = []
+    for rank in range(ranks):
+        now, first = 0.0, len(spans)
+        for name, seconds in computing:
+            before = (len(spans) - first - 1,) if len(spans) > first else ()
+            spans.append(Span(name=name, rank=rank, stream="compute", start_s=now, duration_s=seconds, after=before))
+            now += seconds
+        backward = len(spans) - first - 1
+        end = now
+        if conditions.workers > 1 and conditions.messages:
+            latencies, carried = message_costs(calibration.vector, conditions, conditions.sizes)
+            begun = now - computing[-1][1]
+            ready = _fractions(calibration, conditions) * computing[-1][1] + begun
+            end = begun
+            for index, (when, cost) in enumerate(zip(ready, latencies + carried, strict=True)):
+                end = max(end, float(when))
+                spans.append(
+                    Span(
+                        name=f"all-reduce {index}", rank=rank, stream="communication", start_s=end, duration_s=float(cost),
+                        bytes=conditions.messages[index], after=(len(spans) - first - 1,) if index else (backward - 1,),
+                    )
+                )
+                end += float(cost)
+        last = len(spans) - first - 1
+        spans.append(
+            Span(
+                name="update", rank=rank, stream="compute", start_s=max(now, end), duration_s=terms.update_s,
+                after=(backward, last) if last != backward else (backward,),
+            )
+        )
+    return spans
+
+
+def _fractions(calibration: Calibration, conditions: Conditions) -> Any:
+    """When each message is ready, as a part of the backward pass."""
+    if conditions.fractions is not None:
+        return np.asarray(conditions.fractions)
+    return np.full(len(conditions.messages), float(calibration.vector[INDEX["start"]]))

@@ -73,6 +73,10 @@ class Strategy:
     """1 for single-process strategies."""
     one_process: bool = False
     """The workers of a host are devices of one process, which reports for all of them."""
+    exchange: str = "ring"
+    """How gradients are exchanged, as the performance model knows it: "ring", "server", "tree", "halving-doubling"."""
+    servers_per_host: int = 0
+    """Processes a host through which they pass, where exchange is "server"."""
     doc: str = ""
     """One line for people."""
 
@@ -119,6 +123,8 @@ class Capabilities:
     """Why these knobs make an exact strategy an approximate one (lower precision, compression), or None."""
     simulated: Callable[[Mapping[str, Any]], bool] = field(default=lambda _knobs: False)
     """Whether these knobs make times that are drawn, not measured."""
+    prefetches: Callable[[Trial], bool] = field(default=lambda trial: trial.workload.input == "pipeline")
+    """Whether the next input is fetched while a step computes."""
 
     def resolve_strategy(self, wanted: str, where: str) -> str:
         """The framework's own name for a strategy; raises SpecError for one it does not have."""

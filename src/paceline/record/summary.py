@@ -145,6 +145,16 @@ def by_step(table: pa.Table, values: Floats) -> Floats:
     return matrix
 
 
+def slowest_times(record: Record) -> dict[int, list[float]]:
+    """Size → seconds of each measured operation on the rank that took longest."""
+    measured = measured_samples(record)
+    if measured is None or "bytes" not in measured.column_names:
+        return {}
+    times = by_step(measured, floats(measured, "wall_s")).max(axis=0)
+    sizes = by_step(measured, floats(measured, "bytes"))[0]
+    return {int(size): times[sizes == size].tolist() for size in np.unique(sizes)}
+
+
 def cores_of_ranks(record: Record) -> dict[int, int]:
     """Rank → cores in its budget: those it is pinned to, else the threads of all its workers."""
     threads = record.trial.cluster.threads_per_worker * record.trial.workers // record.trial.ranks

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import sys
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -11,12 +10,8 @@ from typing import Any
 from paceline.errors import SpecError, did_you_mean
 from paceline.spec.catalog import REQUIRED, SECTIONS, Key
 from paceline.spec.study import Study
+from paceline.spec.toml_file import read_toml
 from paceline.workloads import COLLECTIVE
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
 _SUBTABLES = ("framework", "workload", "cluster")
@@ -35,18 +30,10 @@ def load_study(path: str | Path) -> Study:
         SpecError: no such file, not TOML, an unknown key, or a value that does not fit.
     """
     path = Path(path)
-    try:
-        text = path.read_text(encoding="utf-8")
-    except FileNotFoundError:
-        raise SpecError(
-            f"{path}: no such study file", hint="see what is there: ls studies/   start one: docs/tutorial"
-        ) from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}", hint="check its path and permissions") from None
-    try:
-        data = tomllib.loads(text)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{path}: not valid TOML: {error}", hint="see docs/reference/study.md for the form") from None
+    data = read_toml(
+        path, kind="study", where="see what is there: ls studies/   start one: docs/tutorial",
+        form="see docs/reference/study.md for the form",
+    )  # fmt: skip
     return read_study(data, source=str(path))
 
 

@@ -1,0 +1,207 @@
+"""`paceline predict [STUDY]`: step time, throughput and efficiency of what was never run."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.errors import PacelineError
+from paceline.spec import load_study
+from paceline.units import BYTES_PER_SECOND, parse_quantity
+from paceline.workbench import store_folder
+
+if TYPE_CHECKING:
+    from paceline.model.calibration import Calibration
+    from paceline.model.predict import Prediction
+
+WORKERS = "1..64"
+HOUR_S = 3600.0
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("predict", help="what a configuration that was never run would take")
+    parser.add_argument("study", nargs="?", help="study (TOML) that was calibrated; without it: all of the store, or a guess")
+    parser.add_argument("--workers", default=WORKERS, help="e.g. 2..4096 (doubling) or 1,3,6 (default: %(default)s)")
+    parser.add_argument("--workers-per-host", type=int, default=1, help="default: %(default)s")
+    parser.add_argument("--batch", type=int, help="samples a worker; by default the largest that was run")
+    parser.add_argument("--batch-global", type=int, help="samples a step over all workers: strong scaling")
+    parser.add_argument("--network", help="between hosts: 10GbE, or a bandwidth such as 25Gbit; by default as it was")
+    parser.add_argument("--framework", help="of several that were calibrated")
+    parser.add_argument("--strategy", help="of several that were calibrated")
+    parser.add_argument("--model", help="of several that were calibrated; with --device: which to guess")
+    parser.add_argument("--device", help="guess from data sheets, e.g. V100-SXM2; nothing needs to be measured")
+    parser.add_argument("--what-if", metavar="CHANGES", help="e.g. bandwidth=x4,compression=fp16,bucket=5MB")
+    parser.add_argument("--helps-most", action="store_true", help="which single change helps most, best bucket size included")
+    parser.add_argument("--epoch", type=int, metavar="SAMPLES", help="samples of an epoch: prints its time, cost and energy")
+    parser.add_argument("--price", type=float, metavar="P", help="of a host and hour, in your currency")
+    parser.add_argument("--power", type=float, metavar="W", help="of a host, in watts")
+    parser.add_argument("--memory", metavar="SIZE", help="of a worker, e.g. 16GB: says what fits")
+    parser.add_argument("--picture", metavar="FILE.svg", help="draw the scaling curve")
+    parser.add_argument("--trace", metavar="FILE.json", help="one predicted step for chrome://tracing and Perfetto")
+    parser.add_argument("--chakra", metavar="FILE.et", help="one predicted step as a Chakra execution trace")
+    add_common(parser)
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    from paceline.model.predict import knee, predict, worth_paying
+    from paceline.model.what_if import changed, parse_changes, single_changes
+
+    workers = counts(args.workers)
+    changes = parse_changes(args.what_if) if args.what_if else []
+    answers = []
+    for calibration in _calibrations(args):
+        asked = [_conditions(args, calibration, count) for count in workers]
+        predictions = [predict(*changed(calibration, one, changes)) for one in asked]
+        answers.append(
+            {
+                "calibration": calibration, "predictions": predictions, "knee": knee(predictions),
+                "worth": worth_paying(predictions), "without": [predict(calibration, one) for one in asked] if changes else [],
+                "helps": single_changes(calibration, asked[-1]) if args.helps_most else [],
+            }
+        )  # fmt: skip
+    if args.picture:
+        _draw(args, answers)
+    if args.trace or args.chakra:
+        _trace(args, answers[0])
+    if args.json:
+        emit({"families": [_json(args, one) for one in answers], **_json(args, answers[0])})
+    else:
+        from paceline.report.model import prediction_text
+
+        show("\n\n".join(prediction_text(one, _extras(args), width()) for one in answers))
+        following = command(args, "predict", args.study or "", "--helps-most")
+        say(f"next: {following}")
+    return 0
+
+
+def counts(text: str) -> list[int]:
+    """2..4096 doubling, or a list.
+
+    Raises:
+        PacelineError: neither.
+    """
+    try:
+        if ".." in text:
+            low, high = (int(part) for part in text.split(".."))
+            found = [low]
+            while found[-1] * 2 <= high:
+                found.append(found[-1] * 2)
+            if found[-1] != high:
+                found.append(high)
+        else:
+            found = [int(part) for part in text.split(",")]
+    except ValueError:
+        found = []
+    if not found or min(found) < 1 or sorted(found) != found:
+        raise PacelineError(f"--workers {text}: should be numbers that grow", hint="write it like 2..4096 or 1,2,4")
+    return found
+
+
+def _calibrations(args: argparse.Namespace) -> Sequence[Calibration]:
+    from paceline.modelbench import chosen, kept_calibrations
+
+    if args.device:
+        return [_guess(args)]
+    study = load_study(args.study).name if args.study else None
+    wanted = {key: getattr(args, key) for key in ("framework", "strategy", "model") if getattr(args, key)}
+    return chosen(kept_calibrations(store_folder(args.store), study), wanted)
+
+
+def _guess(args: argparse.Namespace) -> Calibration:
+    from paceline.model.catalogue import device
+    from paceline.model.guess import guess
+    from paceline.workloads import load_workload
+
+    if not args.model:
+        raise PacelineError("--device: guesses for which model?", hint="add --model resnet50")
+    return guess(load_workload(args.model, {}), device(args.device), **{
+        key: getattr(args, key) for key in ("framework", "strategy") if getattr(args, key)
+    })  # fmt: skip
+
+
+def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int) -> Any:
+    from paceline.model.predict import conditions_for
+
+    bandwidth, latency = _network(args.network)
+    batch = args.batch
+    if args.batch_global is not None:
+        if args.batch_global % workers:
+            raise PacelineError(
+                f"--batch-global {args.batch_global}: cannot be shared equally by {workers} workers",
+                hint="choose workers that divide it",
+            )
+        batch = args.batch_global // workers
+    return conditions_for(
+        calibration, workers=workers, workers_per_host=args.workers_per_host, batch=batch, bandwidth=bandwidth,
+        latency_s=latency,
+    )  # fmt: skip
+
+
+def _network(text: str | None) -> tuple[float | None, float | None]:
+    """Bytes a second and one-way seconds of a network by name or by bandwidth."""
+    from paceline.model.catalogue import INTERCONNECTS
+    from paceline.spec.networks import NETWORKS
+
+    if text is None:
+        return None, None
+    if text in NETWORKS:
+        return NETWORKS[text].bandwidth_bytes_per_s, NETWORKS[text].latency_s
+    if text in INTERCONNECTS:
+        return INTERCONNECTS[text].bytes_per_s, None
+    try:
+        return parse_quantity(text, BYTES_PER_SECOND), None
+    except ValueError as error:
+        names = ", ".join([*NETWORKS, *INTERCONNECTS])
+        raise PacelineError(f"--network: {error}", hint=f"or a name: {names}") from None
+
+
+def _extras(args: argparse.Namespace) -> dict[str, Any]:
+    """Prices and sizes that turn a step into what is paid for."""
+    from paceline.units import BYTES
+
+    memory = None
+    if args.memory:
+        try:
+            memory = parse_quantity(args.memory, BYTES)
+        except ValueError as error:
+            raise PacelineError(f"--memory: {error}", hint="write it like --memory 16GB") from None
+    return {"epoch": args.epoch, "price": args.price, "power": args.power, "memory": memory}
+
+
+def _json(args: argparse.Namespace, answer: dict[str, Any]) -> dict[str, Any]:
+    from paceline.report.model import paid
+
+    calibration, extras = answer["calibration"], _extras(args)
+    return {
+        "family": calibration.to_json()["family"], "by": calibration.by,
+        "rows": [{**one.to_json(), **paid(one, extras)} for one in answer["predictions"]],
+        "without_change": [one.to_json() for one in answer["without"]],
+        "knee": answer["knee"], "worth_paying": answer["worth"],
+        "helps_most": [{"change": change, "step_ratio": ratio} for change, ratio in answer["helps"]],
+        "unidentified": list(calibration.unidentified), "remarks": list(calibration.remarks),
+    }  # fmt: skip
+
+
+def _draw(args: argparse.Namespace, answers: Sequence[dict[str, Any]]) -> None:
+    from paceline.report.curve import scaling_svg
+
+    curves = {one["calibration"].family.label: one["predictions"] for one in answers}
+    Path(args.picture).write_text(scaling_svg(curves), encoding="utf-8")
+    say(f"written: {args.picture}")
+
+
+def _trace(args: argparse.Namespace, answer: dict[str, Any]) -> None:
+    from paceline.model.traces import chakra_trace, chrome_trace, predicted_spans
+
+    last: Prediction = answer["predictions"][-1]
+    spans = predicted_spans(answer["calibration"], last.conditions)
+    if args.trace:
+        Path(args.trace).write_text(chrome_trace(spans, by=last.by), encoding="utf-8")
+        say(f"written: {args.trace}")
+    if args.chakra:
+        Path(args.chakra).write_bytes(chakra_trace([span for span in spans if span.rank == 0]))
+        say(f"written: {args.chakra}")

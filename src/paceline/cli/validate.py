@@ -1,0 +1,126 @@
+"""`paceline validate`: how wrong the model is, on tables of others and on records of our own, beside other models."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from pathlib import Path
+from typing import Any
+
+from paceline.cli.output import add_common, emit, say, show, width
+from paceline.errors import PacelineError
+
+PUBLISHED = "PACELINE_PUBLISHED"
+"""Names a folder with the published tables."""
+STEP_TIMES, TRACE, SPEEDS = (
+    "pollux_sia_steptimes.csv", "traces/hkbu_googlenet_layerwise_k80.csv", "hkbu_mgwfbp_bcaffe_real.csv"
+)  # fmt: skip
+FIT = "num_nodes<=4"
+WAIT_FREE, GOOGLENET, GOOGLENET_BATCH = "WFBP", "GoogleNet", 64.0
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("validate", help="how wrong the model is, beside other models")
+    parser.add_argument("--table", metavar="FILE.csv", help="measurements of others: docs/reference/tables.md")
+    parser.add_argument("--fit", metavar="CONDITION", help='rows to fit on, e.g. "num_nodes<=4"; the rest is predicted')
+    parser.add_argument("--only", metavar="CONDITION", help='rows to look at, e.g. "cluster=aws"')
+    parser.add_argument("--published", nargs="?", const="", metavar="DIR", help=f"the published tables (default: ${PUBLISHED})")
+    parser.add_argument("--split", metavar="FILE.toml", help="records of our own, by a split that is fixed in a file")
+    parser.add_argument("--points", action="store_true", help="print every point")
+    add_common(parser)
+    parser.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    asked = [name for name in ("table", "published", "split") if getattr(args, name) is not None]
+    if len(asked) != 1:
+        raise PacelineError("what should be validated?", hint='one of: --table FILE.csv --fit "num_nodes<=4", --published, --split FILE')
+    return {"table": _table, "published": _published, "split": _split}[asked[0]](args)
+
+
+def _table(args: argparse.Namespace) -> int:
+    if not args.fit:
+        raise PacelineError("--table: which rows should be fitted on?", hint='add --fit "num_nodes<=4"')
+    found = table_validation(Path(args.table), args.fit, args.only)
+    if args.json:
+        emit(found.to_json())
+    else:
+        from paceline.report.model import validation_text
+
+        show(validation_text(found, width(), points=args.points))
+        say("next: paceline calibrate STUDY")
+    return 0
+
+
+def table_validation(path: Path, fit: str, only: str | None) -> Any:
+    from paceline.model.tables import matching, points_of, read_table
+    from paceline.model.validate import validate_table
+
+    schema, rows = read_table(path)
+    if not rows:
+        raise PacelineError(f"{path}: no rows", hint="docs/reference/tables.md")
+    fits = matching(fit, list(rows[0]))
+    wanted = matching(only, list(rows[0])) if only else lambda _row: True
+    points = [point for point in points_of(schema, rows) if wanted(point.row)]
+    if not points:
+        raise PacelineError(f"{path}: no rows to validate on", hint="loosen --only")
+    return validate_table(points, lambda point: fits(point.row), say)
+
+
+def _published(args: argparse.Namespace) -> int:
+    folder = published_folder(args.published)
+    if folder is None:
+        say(f"skipped: the published tables are not here; name their folder: export {PUBLISHED}=DIR")
+        if args.json:
+            emit({"skipped": f"{PUBLISHED} is not set"})
+        return 0
+    steps = table_validation(folder / STEP_TIMES, FIT, "cluster=aws")
+    replayed = googlenet_replay(folder)
+    if args.json:
+        emit({**steps.to_json(), "replay": [
+            {"trace": one.trace, "nodes": one.nodes, "replayed": one.replayed, "measured": one.measured, "error": one.error}
+            for one in replayed
+        ]})  # fmt: skip
+    else:
+        from paceline.report.model import replay_text, validation_text
+
+        show(f"{validation_text(steps, width(), points=args.points)}\n\n{replay_text(replayed)}")
+    return 0
+
+
+def published_folder(given: str | None) -> Path | None:
+    name = given or os.environ.get(PUBLISHED)
+    if not name:
+        return None
+    folder = Path(name)
+    if not folder.is_dir():
+        raise PacelineError(f"{folder}: no such folder", hint=f"name the folder of the published tables: {PUBLISHED}")
+    return folder
+
+
+def googlenet_replay(folder: Path) -> list[Any]:
+    """The layer trace against the speed-ups that were measured with wait-free back-propagation."""
+    from paceline.model.replay import layer_traces, replay
+    from paceline.model.tables import number, read_table
+
+    _, rows = read_table(folder / TRACE)
+    _, speeds = read_table(folder / SPEEDS)
+    measured = {
+        int(row["nodes"]): float(number(row["value"]) or 0.0) for row in speeds
+        if row["model"] == GOOGLENET and row["strategy"] == WAIT_FREE and row["metric"] == "throughput"
+    }  # fmt: skip
+    traces = [trace for trace in layer_traces(rows) if WAIT_FREE in trace.name]
+    return replay(traces, measured, batch=GOOGLENET_BATCH)
+
+
+def _split(args: argparse.Namespace) -> int:
+    from paceline.modelbench import split_validation
+
+    found = split_validation(Path(args.split), args.store)
+    if args.json:
+        emit(found.to_json())
+    else:
+        from paceline.report.model import split_text
+
+        show(split_text(found, width()))
+    return 0

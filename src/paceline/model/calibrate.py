@@ -1,0 +1,312 @@
+"""Fit the model to records, and say what they could not tell. Pure.
+
+All observations of a family are fitted at once: the whole step of each trial (relative error), its phases (relative to
+the step), and collectives by themselves (relative error). Least squares within bounds, from several starts, because the
+slower of two limits makes kinks. What no observation speaks about stays where a weak prior holds it, and is named.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from scipy.optimize import least_squares
+from scipy.stats import t as student
+
+from paceline.model.calibration import FITTED, Calibration, Family, Hull
+from paceline.model.observe import DILATION, Collective, Manner, Training
+from paceline.model.parameters import DEFAULT, HIGH, INDEX, NAMES, UNKNOWNS
+from paceline.model.ready import Ready
+from paceline.model.step import Floats
+from paceline.model.stragglers import ALIKE, Straggling
+from paceline.model.terms import collective_s, step_terms
+from paceline.plan.trial import Trial
+
+LEVEL = 0.90
+DRAWS = 200
+PRIOR = 1e-4
+"""Weight of what is assumed against what was measured."""
+DERIVED_WEIGHT = 0.3
+"""Of phases that are differences of separate programs: they are noisier than the step itself."""
+LEAST_NOISE = 0.005
+"""Runs of a real program are never known better than this."""
+UNSURE = 1e-3
+"""Of the largest singular value: directions below say nothing."""
+PHASES = ("data", "forward", "backward", "communication", "update", "overhead")
+FEW_HELD_OUT = 9
+"""Fewer held-out trials than this cannot tell a 90 % quantile: the largest error counts, and half as much again."""
+
+
+def family_of(trial: Trial, machine: str) -> Family:
+    """What a trial has in common with those that one model describes."""
+    workload, framework, cluster = trial.workload, trial.framework, trial.cluster
+    return Family(
+        framework=framework.name, strategy=framework.strategy, model=workload.name, graph=workload.graph,
+        knobs=dict(framework.knobs), threads=cluster.threads_per_worker, device=cluster.device, site=cluster.site,
+        options={name: value for name, value in cluster.options.items() if name != DILATION},
+        input=f"{workload.input}/{workload.loader_workers}", machine=machine, lock=framework.lock,
+        simulated=framework.simulated,
+    )  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Evidence:
+    """All that is known of one family."""
+
+    family: Family
+    trainings: tuple[Training, ...]
+    collectives: tuple[Collective, ...] = ()
+    """Of the same library on the same site."""
+    ready: Ready | None = None
+    manner: Manner = Manner()
+
+
+def fit(evidence: Evidence) -> Calibration:
+    """The calibration of a family."""
+    straggling = _pooled([one for one in evidence.trainings if one.trial.ranks > 1] or evidence.trainings)
+    problem = _Problem(evidence, straggling)
+    vector, jacobian, residuals = problem.solve()
+    unidentified = _unidentified(jacobian, evidence)
+    draws = _draws(problem, vector, jacobian, residuals)
+    tail = (1 - LEVEL) / 2 * 100
+    low, high = np.percentile(draws, [tail, 100 - tail], axis=0) if len(draws) else (vector, vector)
+    held_out = _held_out(evidence, straggling)
+    last = max(evidence.trainings, key=lambda one: one.trial.workers)
+    return Calibration(
+        family=evidence.family, by=FITTED, vector=vector, low=np.minimum(low, vector), high=np.maximum(high, vector),
+        draws=draws, straggling=straggling, hull=_hull(evidence.trainings), residual=_conformal(held_out),
+        held_out=len(held_out), noise=noise_of(evidence.trainings), unidentified=unidentified,
+        remarks=_remarks(evidence.trainings, held_out), exchange=evidence.manner.exchange,
+        servers_per_host=evidence.manner.servers_per_host, prefetch=evidence.manner.prefetch,
+        messages=last.conditions.messages, bucketed=last.conditions.fractions is not None, ready=evidence.ready,
+        memory=_memory(evidence.trainings), runs=tuple(one.trial.id for one in evidence.trainings),
+    )  # fmt: skip
+
+
+class _Problem:
+    """Residuals of a family as a function of the parameters."""
+
+    def __init__(self, evidence: Evidence, straggling: Straggling) -> None:
+        self._evidence = evidence
+        self._straggling = straggling
+        step = float(np.median([one.step_s for one in evidence.trainings]))
+        batch = float(np.median([one.conditions.batch for one in evidence.trainings]))
+        usual = {"s": step, "s/B": 1e-9, "1": 1.0}
+        self.scale = np.array(
+            [
+                step / batch if name.endswith("_per_sample_s") else 1e-4 if name == "alpha_s" else usual[unknown.unit]
+                for name, unknown in zip(NAMES, UNKNOWNS, strict=True)
+            ]
+        )
+        self._first = self._guess(step)
+
+    def residuals(self, scaled: Floats) -> Floats:
+        return np.concatenate([self.of_data(scaled * self.scale), PRIOR * (scaled - self._first / self.scale)])
+
+    def of_data(self, vector: Floats) -> Floats:
+        rows: list[float] = []
+        for one in self._evidence.trainings:
+            terms = step_terms(vector, one.conditions, self._straggling)
+            rows.append(float(np.log(max(terms.step_s, 1e-12) / one.step_s)))
+            weight = DERIVED_WEIGHT if one.derived else 1.0
+            found = terms.phases()
+            rows += [weight * (found[name] - one.phases[name]) / one.step_s for name in PHASES if name in one.phases]
+        for two in self._evidence.collectives:
+            taken = np.maximum(collective_s(vector, two.conditions, two.sizes, two.operation), 1e-12)
+            rows += (np.log(taken / two.seconds) / np.sqrt(len(two.sizes))).tolist()
+        return np.array(rows)
+
+    def solve(self) -> tuple[Floats, Floats, Floats]:
+        """(parameters, derivatives of the data's residuals by the scaled parameters, these residuals)."""
+        best = None
+        for begin, byte in ((1.0, 1e-9), (0.3, 1e-9), (1.0, 1e-8), (0.3, 1e-10)):
+            first = self._first.copy()
+            first[INDEX["start"]], first[INDEX["byte_s"]] = begin, byte
+            found = least_squares(
+                self.residuals, first / self.scale, bounds=(np.zeros(len(NAMES)), HIGH / self.scale + 1e-12), x_scale=1.0
+            )
+            if best is None or found.cost < best.cost - 1e-12:
+                best = found
+        assert best is not None
+        rows = len(best.fun) - len(NAMES)
+        return best.x * self.scale, best.jac[:rows], best.fun[:rows]
+
+    def _guess(self, step: float) -> Floats:
+        """A start from the phases of the smallest configuration, where they are known."""
+        one = min(self._evidence.trainings, key=lambda training: training.conditions.workers)
+        phases = one.phases or {"forward": step / 3, "backward": step * 2 / 3}
+        first = DEFAULT.copy()
+        for name in ("forward", "backward"):
+            first[INDEX[f"{name}_s"]] = 0.1 * phases.get(name, 0.0)
+            first[INDEX[f"{name}_per_sample_s"]] = 0.9 * phases.get(name, 0.0) / one.conditions.batch
+        first[INDEX["update_s"]], first[INDEX["overhead_s"]] = phases.get("update", 0.0), phases.get("overhead", 0.0)
+        first[INDEX["input_s"]] = phases.get("data", 0.0)
+        first[INDEX["alpha_s"]], first[INDEX["byte_s"]] = 1e-4, 1e-9
+        return np.clip(first, 0.0, HIGH)
+
+
+def _draws(problem: _Problem, vector: Floats, jacobian: Floats, residuals: Floats) -> Floats:
+    """Parameters as likely as the fitted ones: a bootstrap of the linearised fit, with residuals of Student's t.
+
+    Parameters at a bound, and directions that the data say nothing about, stay where they are.
+    """
+    scaled = vector / problem.scale
+    free = (scaled > 1e-9) & (scaled < HIGH / problem.scale - 1e-9)
+    used = jacobian[:, free]
+    if not free.any() or len(residuals) <= free.sum():
+        return np.repeat(vector[None, :], DRAWS, axis=0)
+    left, values, right = np.linalg.svd(used, full_matrices=False)
+    told = values > UNSURE * values.max()
+    freedom = max(1, len(residuals) - int(told.sum()))
+    spread = float(np.sqrt((residuals**2).sum() / freedom))
+    generator = np.random.default_rng(0)
+    noise = student.rvs(freedom, size=(DRAWS, len(residuals)), random_state=generator) * spread
+    moved = noise @ left[:, told] / values[told] @ right[told]
+    draws = np.repeat(scaled[None, :], DRAWS, axis=0)
+    draws[:, free] += moved
+    return np.clip(draws, 0.0, HIGH / problem.scale) * problem.scale
+
+
+def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
+    """What the runs cannot tell, in sentences with the run that would."""
+    strength = np.linalg.norm(jacobian, axis=0)
+    silent = {name for name, value in zip(NAMES, strength, strict=True) if value < 1e-9}
+    batches = {one.conditions.batch for one in evidence.trainings}
+    sentences = []
+    if len(batches) == 1:
+        sentences.append(
+            f"only batch {next(iter(batches)):g} was run: what of a step grows with the batch is assumed to be nine "
+            "tenths; run another batch size"
+        )
+    most = max(one.conditions.workers for one in evidence.trainings)
+    if most < 2 and not evidence.collectives:
+        sentences.append("nothing was exchanged: latency and bandwidth are not known; run two workers, or probe the network")
+    elif "wire" in silent:
+        sentences.append("no link was the limit: how much of a link's bandwidth is reached is assumed to be 95 %")
+    if most >= 2 and "start" in silent and "contention" in silent:
+        sentences.append("the exchange was never hidden: how much of it can be is not known")
+    if not any(one.phases for one in evidence.trainings):
+        sentences.append("no phases were recorded: forward, backward and update cannot be told apart")
+    return tuple(sentences)
+
+
+def _held_out(evidence: Evidence, straggling: Straggling) -> list[float]:
+    """Logarithm of predicted over measured step of each trial, fitted without it."""
+    errors = []
+    for index, one in enumerate(evidence.trainings):
+        others = (*evidence.trainings[:index], *evidence.trainings[index + 1 :])
+        if not others or (one.conditions.workers > 1 and max(other.conditions.workers for other in others) < 2):
+            continue  # the only one that exchanges: nothing could predict it
+        vector, _, _ = _Problem(replace(evidence, trainings=others), straggling).solve()
+        errors.append(float(np.log(step_terms(vector, one.conditions, straggling).step_s / one.step_s)))
+    return errors
+
+
+def _conformal(errors: Sequence[float]) -> float:
+    """Split conformal prediction (Vovk et al. 2005): the ⌈(n + 1)·0.9⌉-th smallest error."""
+    if not errors:
+        return 0.25
+    ordered = sorted(abs(error) for error in errors)
+    if len(ordered) < FEW_HELD_OUT:
+        return 1.5 * ordered[-1]
+    return ordered[min(len(ordered), int(np.ceil((len(ordered) + 1) * LEVEL))) - 1]
+
+
+def noise_of(trainings: Sequence[Training]) -> float:
+    """Standard deviation of the logarithm of a step from run to run, over all trials."""
+    deviations = [np.log(one.steps_s) - np.mean(np.log(one.steps_s)) for one in trainings if len(one.steps_s) > 1]
+    freedom = sum(len(one) - 1 for one in deviations)
+    if not freedom:
+        return LEAST_NOISE
+    return max(LEAST_NOISE, float(np.sqrt(sum((one**2).sum() for one in deviations) / freedom)))
+
+
+def _pooled(trainings: Sequence[Training]) -> Straggling:
+    if not trainings:
+        return ALIKE
+    return Straggling(
+        spread=float(np.mean([one.straggling.spread for one in trainings])),
+        persistence=float(np.mean([one.straggling.persistence for one in trainings])),
+        slowest=float(np.mean([one.straggling.slowest for one in trainings])),
+    )
+
+
+def _hull(trainings: Sequence[Training]) -> Hull:
+    asked = [one.conditions for one in trainings]
+    links = [one.bandwidth for one in asked if one.bandwidth is not None and one.hosts > 1]
+    return Hull(
+        workers=(min(one.workers for one in asked), max(one.workers for one in asked)),
+        hosts=(min(one.hosts for one in asked), max(one.hosts for one in asked)),
+        batch=(min(one.batch for one in asked), max(one.batch for one in asked)),
+        bandwidth=(min(links), max(links)) if links else None,
+    )
+
+
+def _remarks(trainings: Sequence[Training], held_out: Sequence[float]) -> tuple[str, ...]:
+    """Doubts: anchors that are not monotone, and fits that rest on too little."""
+    remarks = []
+    groups: dict[tuple[float, float | None], list[Training]] = {}
+    for one in trainings:
+        links = one.conditions.bandwidth if one.conditions.hosts > 1 else None
+        groups.setdefault((one.conditions.batch, links), []).append(one)
+    for (batch, _), mine in groups.items():
+        mine = sorted(mine, key=lambda one: one.conditions.workers)  # noqa: PLW2901
+        for few, many in zip(mine, mine[1:], strict=False):
+            if many.step_s < few.step_s * 0.97:
+                remarks.append(
+                    f"batch {batch:g}: {many.conditions.workers} workers step faster than {few.conditions.workers}; "
+                    "no model of more work explains that, so distrust one of them"
+                )
+    if len(held_out) < FEW_HELD_OUT:
+        remarks.append(f"only {len(held_out)} trial(s) could be held out: the interval rests on little")
+    return tuple(remarks)
+
+
+def _memory(trainings: Sequence[Training]) -> tuple[float, float] | None:
+    """Resident bytes of a worker against its batch."""
+    points = [(one.conditions.batch, one.peak_rss_bytes) for one in trainings if one.peak_rss_bytes]
+    if not points:
+        return None
+    batch, peak = np.array([point[0] for point in points]), np.array([point[1] for point in points], dtype=float)
+    if np.ptp(batch) == 0:
+        return float(peak.max()), 0.0
+    slope, base = np.polyfit(batch, peak, 1)
+    return float(max(0.0, base)), float(max(0.0, slope))
+
+
+def evidence_of(
+    trainings: Sequence[Training],
+    collectives: Sequence[Collective],
+    machine: Callable[[Trial], str],
+    manner: Callable[[Trial], Manner],
+    ready: Callable[[Trial], Ready | None],
+) -> list[Evidence]:
+    """Observations sorted into families; collectives go with every family of their framework and site."""
+    families: dict[str, tuple[Family, list[Training]]] = {}
+    for one in trainings:
+        family = family_of(one.trial, machine(one.trial))
+        families.setdefault(repr(family), (family, []))[1].append(one)
+    return [
+        Evidence(
+            family=family, trainings=tuple(mine), manner=manner(mine[0].trial), ready=ready(mine[0].trial),
+            collectives=_of_family(collectives, mine[0].trial),
+        )
+        for family, mine in families.values()
+    ]  # fmt: skip
+
+
+def _of_family(collectives: Sequence[Collective], trial: Trial) -> tuple[Collective, ...]:
+    """Those of the same library on the same site; with the same knobs, where there are such."""
+    near = [one for one in collectives if _same_links(one.trial, trial)]
+    same = [one for one in near if one.trial.framework.knobs == trial.framework.knobs]
+    return tuple(same or near)
+
+
+def _same_links(one: Trial, other: Trial) -> bool:
+    def links(trial: Trial) -> tuple[str, str, str, Mapping[str, object]]:
+        options = {name: value for name, value in trial.cluster.options.items() if name != DILATION}
+        return trial.framework.name, trial.cluster.site, trial.cluster.device, options
+
+    return links(one) == links(other)
+

@@ -1,0 +1,211 @@
+"""What records say to the model, in its units: one observation a trial. Pure.
+
+Times of a dilated site are given back their true scale: there, hosts and links are k times slower by design.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from paceline.model.conditions import RING, Conditions
+from paceline.model.ready import Ready
+from paceline.model.step import Floats
+from paceline.model.stragglers import ALIKE, Straggling, straggling_of
+from paceline.plan.trial import Trial
+from paceline.record.phases import COMMUNICATION, FUSED
+from paceline.record.record import MEASUREMENT, Record
+from paceline.record.summary import (
+    RunSummary,
+    by_step,
+    floats,
+    measured_samples,
+    phase_columns,
+    slowest_times,
+    summarize,
+)
+
+DILATION = "dilation"
+"""The site's setting by which all its times are stretched."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Training:
+    """Runs of one trial."""
+
+    trial: Trial
+    conditions: Conditions
+    steps_s: tuple[float, ...]
+    """Mean step of each run."""
+    phases: Mapping[str, float]
+    """Mean over runs; {} where only the whole step is known."""
+    derived: bool
+    """Whether phases were derived rather than timed."""
+    straggling: Straggling
+    peak_rss_bytes: float | None
+    """Of the largest rank."""
+
+    @property
+    def step_s(self) -> float:
+        return float(np.mean(self.steps_s))
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Collective:
+    """Runs of one collective by itself."""
+
+    trial: Trial
+    conditions: Conditions
+    operation: str
+    sizes: Floats
+    seconds: Floats
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Manner:
+    """How a trial exchanges and is fed, as the caller knows it from the framework's capabilities."""
+
+    exchange: str = RING
+    """One of conditions.EXCHANGES."""
+    servers_per_host: int = 0
+    """Of an exchange through servers."""
+    prefetch: bool = False
+    """Whether the next input is fetched while a step computes."""
+
+
+def dilation_of(trial: Trial) -> float:
+    return float(trial.cluster.options.get(DILATION, 1) or 1)
+
+
+def conditions_of(trial: Trial, manner: Manner) -> Conditions:
+    """A trial's conditions but for its messages."""
+    network = trial.cluster.network
+    return Conditions(
+        workers=trial.workers, hosts=trial.cluster.hosts, batch=float(trial.workload.batch_per_worker),
+        bandwidth=network.bandwidth_bytes_per_s if network else None, latency_s=network.latency_s if network else None,
+        exchange=manner.exchange, servers=max(1, manner.servers_per_host * trial.cluster.hosts), prefetch=manner.prefetch,
+    )  # fmt: skip
+
+
+def trainings(
+    records: Iterable[Record], manner: Callable[[Trial], Manner], ready: Callable[[Trial], Ready | None]
+) -> list[Training]:
+    """One observation for each trial that was measured, in order of appearance."""
+    runs: dict[str, list[tuple[Record, RunSummary]]] = {}
+    for record in records:
+        if record.ok and record.kind == MEASUREMENT and record.trial.workload.collective is None:
+            summary = summarize(record)
+            if summary is not None:
+                runs.setdefault(record.trial.id, []).append((record, summary))
+    return [_training(mine, manner, ready) for mine in runs.values()]
+
+
+def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) -> list[Collective]:
+    """One observation for each collective that was measured by itself."""
+    runs: dict[str, list[Record]] = {}
+    for record in records:
+        if record.ok and record.trial.workload.collective is not None:
+            runs.setdefault(record.trial.id, []).append(record)
+    found = []
+    for mine in runs.values():
+        trial = mine[0].trial
+        asked = trial.workload.collective
+        medians: dict[int, list[float]] = {}
+        for record in mine:
+            for size, times in slowest_times(record).items():
+                medians.setdefault(size, []).append(float(np.median(times)))
+        if asked is None or not medians:
+            continue
+        sizes = sorted(medians)
+        seconds = np.array([np.mean(medians[size]) for size in sizes]) / dilation_of(trial)
+        found.append(
+            Collective(
+                trial=trial, conditions=conditions_of(trial, manner(trial)), operation=asked.operation,
+                sizes=np.array(sizes, dtype=float), seconds=seconds,
+            )
+        )  # fmt: skip
+    return found
+
+
+def _training(
+    runs: Sequence[tuple[Record, RunSummary]],
+    manner: Callable[[Trial], Manner],
+    ready: Callable[[Trial], Ready | None],
+) -> Training:
+    record, _ = runs[0]
+    trial, scale = record.trial, 1 / dilation_of(record.trial)
+    messages, bucketed = messages_of(record)
+    known = ready(trial) if bucketed else None
+    fractions = known.of_messages(messages) if known and messages else None
+    phases, derived = _phases([summary for _, summary in runs])
+    peaks = [summary.peak_rss_rank_bytes for _, summary in runs if summary.peak_rss_rank_bytes]
+    return Training(
+        trial=trial,
+        conditions=conditions_of(trial, manner(trial)).change(messages=messages, fractions=fractions),
+        steps_s=tuple(summary.step_s * scale for _, summary in runs),
+        phases={name: seconds * scale for name, seconds in phases.items()},
+        derived=derived,
+        straggling=_straggling([record for record, _ in runs]),
+        peak_rss_bytes=float(np.mean(peaks)) if peaks else None,
+    )
+
+
+def messages_of(record: Record) -> tuple[tuple[float, ...], bool]:
+    """Bytes of the messages of a step as the ranks tell them, and whether they are buckets that fill up during the
+    backward pass; of ranks that tell nothing, all gradients at once.
+    """
+    facts = record.ranks[0].facts if record.ranks else {}
+    told = facts.get("bucket_bytes")
+    if isinstance(told, (list, tuple)) and told:
+        return tuple(float(size) for size in told), True
+    if facts.get("message_bytes"):
+        count = max(1, int(facts.get("buckets") or 1))
+        return (float(facts["message_bytes"]) / count,) * count, False
+    size = record.inputs.get("gradient_bytes")
+    return ((float(size),) if size else ()), False
+
+
+def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:
+    """Parts of the step over all runs; a fused step by what was derived of it, or not at all."""
+    found: dict[str, list[float]] = {}
+    derived = False
+    for summary in summaries:
+        parts = {name: phase.seconds for name, phase in summary.phases.items()}
+        if FUSED in parts:
+            if not summary.phases_derived:
+                return {}, False
+            del parts[FUSED]
+            parts |= {name: max(0.0, phase.seconds) for name, phase in summary.phases_derived.items()}
+            derived = True
+        rest = summary.step_s - sum(parts.values())
+        parts["overhead"] = parts.get("overhead", 0.0) + max(0.0, rest)
+        for name, seconds in parts.items():
+            found.setdefault(name, []).append(seconds)
+    return {name: float(np.sum(values) / len(summaries)) for name, values in found.items()}, derived
+
+
+def _straggling(records: Sequence[Record]) -> Straggling:
+    """Of computing: the step without what is spent in exchanging and waiting; alike where that is not timed."""
+    seen = []
+    for record in records:
+        measured = measured_samples(record)
+        if measured is None:
+            continue
+        computing = floats(measured, "wall_s")
+        exchanged = phase_columns(measured).get(COMMUNICATION)
+        if exchanged is None and record.trial.ranks > 1:
+            continue
+        if exchanged is not None:
+            computing = computing - np.nan_to_num(exchanged)
+        matrix = by_step(measured, computing)
+        if matrix.size:
+            seen.append(straggling_of(matrix))
+    if not seen:
+        return ALIKE
+    return Straggling(
+        spread=float(np.mean([one.spread for one in seen])),
+        persistence=float(np.mean([one.persistence for one in seen])),
+        slowest=float(np.mean([one.slowest for one in seen])),
+    )

@@ -1,0 +1,229 @@
+"""The model joined with the rest: records of a store, what frameworks can do, and calibrations that are kept beside them.
+
+Holds no logic of the model; the command line and the Python API sit on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import PacelineError
+from paceline.frameworks import load_framework
+from paceline.model.calibrate import Evidence, evidence_of, fit
+from paceline.model.calibration import Calibration, read_calibrations, write_calibrations
+from paceline.model.design import next_run
+from paceline.model.observe import Manner, collectives, trainings
+from paceline.model.ready import Ready, ready_of
+from paceline.model.split import read_split, validate_family
+from paceline.model.validate import Validation
+from paceline.plan import Proposal, Trial
+from paceline.record import Record
+from paceline.record.record import MEASUREMENT
+from paceline.run.conformance import REFERENCE
+from paceline.spec import Study, read_study
+from paceline.workbench import Workbench, last_attempts, open_store
+from paceline.workloads import MODELS as ZOO
+from paceline.workloads import Graph, load_workload
+
+FOLDER = "models"
+"""Of calibrations, in a store."""
+OPERATIONS = ("all_reduce", "push_pull")
+"""By which gradients are exchanged."""
+SIZES = "4KiB..64MiB"
+"""Of messages: from where latency is all to where bandwidth is."""
+
+
+def manner_of(trial: Trial) -> Manner:
+    """How a trial exchanges and is fed, by the framework's own word."""
+    known = load_framework(trial.framework.name).capabilities
+    strategy = known.strategies[trial.framework.strategy]
+    return Manner(
+        exchange=strategy.exchange, servers_per_host=strategy.servers_per_host, prefetch=known.prefetches(trial)
+    )
+
+
+def evidence(bench: Workbench, records: Sequence[Record] | None = None) -> list[Evidence]:
+    """What is recorded of a study's trials, and of collectives of the same frameworks, family by family."""
+    found = bench.records() if records is None else list(records)
+    probes = _collectives(bench)
+    graphs = {record.trial.id: _graph(bench, record.trial) for record in found}
+
+    @cache
+    def ready(graph: str) -> Ready | None:
+        mine = [record for record in found if record.trial.workload.graph == graph]
+        known = graphs[mine[0].trial.id] if mine else None
+        return ready_of(mine, known) if known is not None else None
+
+    def ready_of_trial(trial: Trial) -> Ready | None:
+        return ready(trial.workload.graph)
+
+    machines = {record.trial.id: str(record.machine.get("id", "unknown")) for record in found}
+    return evidence_of(
+        trainings(found, manner_of, ready_of_trial), collectives(probes, manner_of), lambda trial: machines[trial.id],
+        manner_of, ready_of_trial,
+    )  # fmt: skip
+
+
+def _collectives(bench: Workbench) -> list[Record]:
+    """Collectives by themselves, of whatever study, in the same store."""
+    if (store := bench.existing_store()) is None:
+        return []
+    with store:
+        light = store.records(with_samples=False)
+        ids = sorted({record.trial.id for record in light if record.trial.workload.collective is not None})
+        return last_attempts(store.records(trial_ids=ids)) if ids else []
+
+
+def _graph(bench: Workbench, trial: Trial) -> Graph | None:
+    workload = bench.workload(trial.workload.model, trial.workload.options)
+    return workload if isinstance(workload, Graph) else None
+
+
+def calibrate(bench: Workbench) -> list[Calibration]:
+    """Fit every family of a study that was measured, and keep the result.
+
+    Raises:
+        PacelineError: nothing is recorded.
+    """
+    found = [fit(one) for one in evidence(bench) if one.trainings]
+    if not found:
+        raise PacelineError(
+            f"{bench.study.source}: nothing is recorded yet in {bench.folder}",
+            hint="measure it: paceline calibrate STUDY   without --no-run",
+        )
+    write_calibrations(found, calibrations_path(bench.folder, bench.study.name))
+    return found
+
+
+def companions(bench: Workbench) -> list[Study]:
+    """What a calibration needs besides the study itself: collectives on the same clusters, and layers one by one."""
+    study = bench.study
+    if study.of_collectives or study.axes["workload.script"] != (None,):
+        return []
+    found = []
+    known = {name: framework.capabilities for name, framework in bench.frameworks.items() if name != REFERENCE}
+    exchanging = tuple(name for name in known if known[name].collectives)
+    if exchanging and any(trial.workers > 1 for trial in bench.trials()):
+        operations = tuple(one for one in OPERATIONS if any(one in known[name].collectives for name in exchanging))
+        plain = read_study(
+            {
+                "study": {"name": f"{study.name}-links", "question": "How long do collectives take here?"},
+                "workload": {"model": "collective", "collective": {"operation": list(operations), "sizes": SIZES}},
+                "framework": {"name": list(exchanging)},
+            },
+            source=study.source,
+        )
+        shared = {key: values for key, values in study.axes.items() if key.startswith("cluster.")}
+        found.append(
+            replace(
+                plain, axes={**plain.axes, **shared}, knobs=study.knobs, site_options=study.site_options,
+                interpreters=study.interpreters, environments=study.environments, repeats=study.repeats,
+            )
+        )  # fmt: skip
+    timed = tuple(name for name in known if known[name].layer_times)
+    if timed:
+        axes = {
+            **study.axes, "framework.name": timed, "measure.layers": (True,), "cluster.hosts": (1,),
+            "cluster.workers_per_host": (1,), "cluster.network": (None,),
+        }  # fmt: skip
+        found.append(replace(study, name=f"{study.name}-layers", axes=axes))
+    return found
+
+
+def calibrations_path(folder: Path, study: str) -> Path:
+    return folder / FOLDER / f"{study}.json"
+
+
+def kept_calibrations(folder: Path, study: str | None = None) -> list[Calibration]:
+    """Calibrations of one study, or all of a store.
+
+    Raises:
+        PacelineError: there is none.
+    """
+    if study is not None:
+        return read_calibrations(calibrations_path(folder, study))
+    paths = sorted((folder / FOLDER).glob("*.json"))
+    if not paths:
+        raise PacelineError(
+            f"{folder}: nothing is calibrated here",
+            hint="calibrate: paceline calibrate STUDY   or guess: paceline predict --model resnet50 --device V100-SXM2",
+        )
+    return [one for path in paths for one in read_calibrations(path)]
+
+
+def chosen(calibrations: Sequence[Calibration], wanted: Mapping[str, Any]) -> list[Calibration]:
+    """Those whose family has these values.
+
+    Raises:
+        PacelineError: none has.
+    """
+    kept = [one for one in calibrations if all(getattr(one.family, key) == value for key, value in wanted.items())]
+    if not kept:
+        asked = ", ".join(f"{key} {value}" for key, value in wanted.items())
+        there = ", ".join(dict.fromkeys(one.family.label for one in calibrations))
+        raise PacelineError(f"no calibration has {asked}", hint=f"there are: {there}")
+    return kept
+
+
+def proposer(bench: Workbench) -> Any:
+    """What to run next for the calibration to know more; None when nothing would tell more."""
+
+    def propose(records: Sequence[Record]) -> Proposal | None:
+        here = [one for one in evidence(bench, records) if one.trainings]
+        wanted = next_run(here, bench.study, bench.site.limits().cores_per_host)
+        if wanted is None:
+            return None
+        axes, reason = wanted
+        study: Study = replace(bench.study, axes={**bench.study.axes, **axes}, of_models={})
+        return Proposal(study=study, reason=reason)
+
+    return propose
+
+
+def split_validation(path: Path, store: str | None = None) -> Validation:
+    """Records of our own: fitted on those that a split names, judged on the rest. The split is a file, fixed before.
+
+    Raises:
+        PacelineError: the file, or what it names, is not there or cannot be read.
+    """
+    split = read_split(path)
+    with open_store(Path(store) if store else path.parent / split.records) as opened:
+        found = last_attempts(opened.records())
+    families = evidence_of_records([record for record in found if record.kind == MEASUREMENT])
+    results, without = [], []
+    for one in families:
+        fits = [training for training in one.trainings if split.fits(training)]
+        asked = [training for training in one.trainings if not split.fits(training)]
+        if not asked or not fits:
+            without.append(f"{one.family.label}: {'nothing to predict' if not asked else 'nothing to fit on'}")
+            continue
+        results.append(validate_family(one, fits, asked))
+    return Validation(groups=tuple(results), without_rows=tuple(without))
+
+
+def evidence_of_records(found: Sequence[Record]) -> list[Evidence]:
+    """Families of records whose study is not at hand."""
+
+    @cache
+    def ready(graph: str) -> Ready | None:
+        mine = [record for record in found if record.trial.workload.graph == graph]
+        known = _graph_by_name(mine[0].trial)
+        return ready_of(mine, known) if known is not None else None
+
+    machines = {record.trial.id: str(record.machine.get("id", "unknown")) for record in found}
+    return evidence_of(
+        trainings(found, manner_of, lambda trial: ready(trial.workload.graph)), collectives(found, manner_of),
+        lambda trial: machines[trial.id], manner_of, lambda trial: ready(trial.workload.graph),
+    )  # fmt: skip
+
+
+def _graph_by_name(trial: Trial) -> Graph | None:
+    """Of a model of ours, if it is still the graph that was trained."""
+    if trial.workload.model not in ZOO:
+        return None
+    graph = load_workload(trial.workload.model, dict(trial.workload.options))
+    return graph if graph.hash == trial.workload.graph else None

@@ -1,0 +1,221 @@
+"""Calibrations, predictions and validations as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from textwrap import fill
+from typing import Any
+
+from paceline.model.calibration import Calibration
+from paceline.model.parameters import UNKNOWNS
+from paceline.model.predict import Predicted, Prediction
+from paceline.model.replay import Replayed
+from paceline.model.validate import Validation
+from paceline.report.glyphs import IDEAL, MEASURED, UNSURE
+from paceline.report.table import Column, draw
+from paceline.units import format_bytes, format_count, format_seconds
+
+CHART = 32
+"""Columns of a bar."""
+HOUR_S = 3600.0
+JOULES_A_KWH = 3.6e6
+
+
+def calibration_text(calibration: Calibration, width: int) -> str:
+    """What was learnt, and what not."""
+    rows = [(unknown, calibration.parameters()[unknown.name]) for unknown in UNKNOWNS]
+    names = Column(header="parameter", cells=tuple(unknown.name for unknown, _ in rows), right=False)
+    columns = [
+        Column(header="value", cells=tuple(_value(found["value"], unknown.unit) for unknown, found in rows)),
+        Column(header="90 % interval", cells=tuple(
+            f"{_value(found['low'], unknown.unit)} – {_value(found['high'], unknown.unit)}" for unknown, found in rows
+        )),
+        Column(header="is", cells=tuple(unknown.doc for unknown, _ in rows), right=False),
+    ]  # fmt: skip
+    spread = calibration.straggling
+    lines = [
+        calibration.family.label,
+        draw(names, columns, width),
+        fill(
+            f"workers' computing spreads by {spread.spread:.1%} from step to step (correlation {spread.persistence:.2f}); "
+            f"the slowest takes {spread.slowest:.3f} times the mean. Trials that were held out are predicted within "
+            f"{calibration.residual:.1%} ({calibration.held_out} of them); runs differ by {calibration.noise:.1%}.", width,
+        ),
+        *(fill(f"not known: {sentence}", width, subsequent_indent="  ") for sentence in calibration.unidentified),
+        *(fill(f"doubt: {sentence}", width, subsequent_indent="  ") for sentence in calibration.remarks),
+    ]  # fmt: skip
+    return "\n".join(lines)
+
+
+def _value(number: float, unit: str) -> str:
+    if unit == "s":
+        return format_seconds(number) if number else "0"
+    if unit == "s/B":
+        return f"{number * 1e9:.3g} ns/B"
+    return f"{number:.3g}"
+
+
+def prediction_text(answer: Mapping[str, Any], extras: Mapping[str, Any], width: int) -> str:
+    """A table of predictions, a chart, and what to make of them."""
+    calibration: Calibration = answer["calibration"]
+    predictions: Sequence[Prediction] = answer["predictions"]
+    first = predictions[0].conditions
+    names = Column(header="workers", cells=tuple(str(one.conditions.workers) for one in predictions))
+    columns = [
+        Column(header="step", cells=tuple(_seconds(one.step) for one in predictions)),
+        Column(header="samples/s", cells=tuple(_plain(one.throughput) for one in predictions)),
+        Column(header="efficiency", cells=tuple(_percent(one.efficiency) for one in predictions)),
+        Column(header="exposed", cells=tuple(format_seconds(one.terms.exposed_s) if one.terms.exposed_s else "-" for one in predictions)),
+        Column(header="held back by", cells=tuple(
+            f"{one.bottleneck} {one.shares[one.bottleneck]:.0%}" for one in predictions
+        ), right=False),
+        *_paid_columns(predictions, extras),
+    ]  # fmt: skip
+    blocks = [
+        f"{calibration.family.label}, batch {first.batch:g} a worker: {calibration.by}, 90 % intervals",
+        draw(names, columns, width),
+        _chart(predictions, width),
+        "\n".join(fill(line, width, subsequent_indent="  ") for line in _sentences(answer, extras)),
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def paid(prediction: Prediction, extras: Mapping[str, Any]) -> dict[str, Any]:
+    """Time, cost and energy of an epoch, and whether it fits into memory: what the given prices and sizes say."""
+    found: dict[str, Any] = {}
+    if extras["epoch"]:
+        epoch = prediction.throughput.over(extras["epoch"], "s")
+        found["epoch_s"] = epoch.to_json()
+        hosts = prediction.conditions.hosts
+        if extras["price"] is not None:
+            found["cost"] = epoch.times(hosts * extras["price"] / HOUR_S, "currency").to_json()
+        if extras["power"] is not None:
+            found["energy_j"] = epoch.times(hosts * extras["power"], "J").to_json()
+    if extras["memory"] is not None and prediction.memory_bytes is not None:
+        found["fits"] = prediction.memory_bytes <= extras["memory"]
+    return found
+
+
+def _paid_columns(predictions: Sequence[Prediction], extras: Mapping[str, Any]) -> list[Column]:
+    rows = [paid(one, extras) for one in predictions]
+    columns = []
+    if all("epoch_s" in row for row in rows):
+        columns.append(Column(header="epoch", cells=tuple(format_seconds(row["epoch_s"]["value"]) for row in rows)))
+    if all("cost" in row for row in rows):
+        columns.append(Column(header="cost", cells=tuple(f"{row['cost']['value']:.3g}" for row in rows)))
+    if all("energy_j" in row for row in rows):
+        columns.append(Column(header="kWh", cells=tuple(f"{row['energy_j']['value'] / JOULES_A_KWH:.3g}" for row in rows)))
+    if all("fits" in row for row in rows):
+        columns.append(Column(header="fits", cells=tuple("yes" if row["fits"] else "no" for row in rows)))
+    return columns
+
+
+def _sentences(answer: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str]:
+    calibration, predictions = answer["calibration"], answer["predictions"]
+    lines = []
+    if len(predictions) > 1:
+        knee = answer["knee"]
+        lines.append(
+            f"Efficiency stays above 80 % up to {knee} worker(s)." if knee else "Efficiency stays above 80 % throughout."
+        )
+        lines.append(f"Worth paying for: {answer['worth']} worker(s); beyond, a doubling brings less than half of one.")
+    far = max(predictions, key=lambda one: one.extrapolated_by)
+    if far.extrapolated:
+        lines.append(f"{far.conditions.workers} workers are {far.extrapolated}.")
+    for before, after in zip(answer["without"][-1:], predictions[-1:], strict=False):
+        ratio = before.step.value / after.step.value
+        lines.append(f"With the change, {after.conditions.workers} workers are {ratio:.2f} times as fast as without.")
+    for change, ratio in answer["helps"]:
+        lines.append(f"{change}: {1 / ratio:.2f} times as fast on {predictions[-1].conditions.workers} workers.")
+    memory = predictions[-1].memory_bytes
+    if memory is not None and extras["memory"] is not None:
+        lines.append(f"A worker takes about {format_bytes(memory)}.")
+    lines += [f"Not known: {sentence}" for sentence in calibration.unidentified]
+    lines += [f"Doubt: {sentence}" for sentence in calibration.remarks]
+    return lines
+
+
+def _chart(predictions: Sequence[Prediction], width: int) -> str:
+    """Efficiency against workers, as bars."""
+    if len(predictions) < 2:
+        return ""
+    length = min(CHART, width - 24)
+    lines = ["efficiency"]
+    digits = len(str(predictions[-1].conditions.workers))
+    for one in predictions:
+        kept = one.efficiency
+        bar = (MEASURED * round(min(1.0, kept.low) * length)).ljust(round(min(1.0, kept.high) * length), UNSURE)
+        lines.append(f"{one.conditions.workers:>{digits}}  {bar.ljust(length)[:length]}{IDEAL}  {kept.value:.0%}")
+    return "\n".join(lines)
+
+
+def _seconds(number: Predicted) -> str:
+    return f"{format_seconds(number.value)} ({format_seconds(number.low)}–{format_seconds(number.high)})"
+
+
+def _plain(number: Predicted) -> str:
+    return f"{format_count(number.value)} ({format_count(number.low)}–{format_count(number.high)})"
+
+
+def _percent(number: Predicted) -> str:
+    return f"{number.value:.0%} ({number.low:.0%}–{number.high:.0%})"
+
+
+FIGURES = ("mape", "median", "p95", "max", "bias", "spearman", "coverage")
+
+
+def validation_text(validation: Validation, width: int, *, points: bool) -> str:
+    """Each model's figures over all groups, then group by group."""
+    blocks = [f"mean over {len(validation.counted())} group(s) with at least 10 rows on each side"]
+    models = validation.models
+    names = Column(header="model", cells=tuple(models), right=False)
+    overall = [validation.overall(model) for model in models]
+    blocks.append(draw(names, [
+        Column(header=figure, cells=tuple(_figure(figure, one[figure]) for one in overall)) for figure in FIGURES
+    ], width))  # fmt: skip
+    groups = validation.groups
+    labels = Column(header="mape by group", cells=tuple(_short(one.group, width // 3) for one in groups), right=False)
+    blocks.append(draw(labels, [
+        Column(header="fit", cells=tuple(str(one.n_fit) for one in groups)),
+        Column(header="asked", cells=tuple(str(len(one.points)) for one in groups)),
+        *(Column(header=model, cells=tuple(_figure("mape", one.figures(model).mape) for one in groups)) for model in models),
+        Column(header="noise", cells=tuple(_figure("mape", one.noise) for one in groups)),
+    ], width))  # fmt: skip
+    blocks += [f"without rows: {sentence}" for sentence in validation.without_rows]
+    if points:
+        blocks += [_every_point(one) for one in groups]
+    return "\n\n".join(blocks)
+
+
+def _every_point(group: Any) -> str:
+    lines = [group.group, "workers  hosts  batch  measured s  " + "  ".join(group.predicted)]
+    for index, point in enumerate(group.points):
+        said = "  ".join(f"{values[index]:.4g}" for values in group.predicted.values())
+        lines.append(f"{point.workers}  {point.hosts}  {point.batch:g}  {point.step_s:.4g}  {said}")
+    return "\n".join(lines)
+
+
+def split_text(validation: Validation, width: int) -> str:
+    """Records of our own, every point."""
+    return validation_text(validation, width, points=True)
+
+
+def replay_text(replayed: Sequence[Replayed]) -> str:
+    """A replayed trace beside what was measured."""
+    names = Column(header="nodes", cells=tuple(str(one.nodes) for one in replayed))
+    return "layer trace replayed (no prediction): speed-up\n" + draw(names, [
+        Column(header="replayed", cells=tuple(f"{one.replayed:.2f}" for one in replayed)),
+        Column(header="measured", cells=tuple(f"{one.measured:.2f}" for one in replayed)),
+        Column(header="off by", cells=tuple(f"{one.error:+.1%}" for one in replayed)),
+        Column(header="trace", cells=tuple(one.trace for one in replayed), right=False),
+    ], 80)  # fmt: skip
+
+
+def _figure(name: str, value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.3f}" if name == "spearman" else f"{value:.1%}"
+
+
+def _short(text: str, most: int) -> str:
+    return text if len(text) <= most else text[: most - 1] + "…"
