@@ -49,13 +49,13 @@ def manner_of(trial: Trial) -> Manner:
 def evidence(bench: Workbench, records: Sequence[Record] | None = None) -> list[Evidence]:
     """What is recorded of a study's trials, and of collectives of the same frameworks, family by family."""
     found = bench.records() if records is None else list(records)
-    probes = _collectives(bench)
-    graphs = {record.trial.id: _graph(bench, record.trial) for record in found}
+    probes, profiles = _companion_records(bench)
+    graphs = {record.trial.workload.graph: _graph(bench, record.trial) for record in found}
 
     @cache
     def ready(graph: str) -> Ready | None:
-        mine = [record for record in found if record.trial.workload.graph == graph]
-        known = graphs[mine[0].trial.id] if mine else None
+        known = graphs[graph]
+        mine = [record for record in profiles if record.trial.workload.graph == graph]
         return ready_of(mine, known) if known is not None else None
 
     def ready_of_trial(trial: Trial) -> Ready | None:
@@ -68,14 +68,18 @@ def evidence(bench: Workbench, records: Sequence[Record] | None = None) -> list[
     )  # fmt: skip
 
 
-def _collectives(bench: Workbench) -> list[Record]:
-    """Collectives by themselves, of whatever study, in the same store."""
+def _companion_records(bench: Workbench) -> tuple[list[Record], list[Record]]:
+    """(collectives by themselves, layers one by one) of whatever study, in the same store."""
     if (store := bench.existing_store()) is None:
-        return []
+        return [], []
     with store:
-        light = store.records(with_samples=False)
-        ids = sorted({record.trial.id for record in light if record.trial.workload.collective is not None})
-        return last_attempts(store.records(trial_ids=ids)) if ids else []
+        trials = {record.trial.id: record.trial for record in store.records(with_samples=False)}
+        wanted = [
+            [key for key, trial in trials.items() if trial.workload.collective is not None],
+            [key for key, trial in trials.items() if trial.measure.layers],
+        ]
+        probes, profiles = (last_attempts(store.records(trial_ids=ids)) if ids else [] for ids in wanted)
+    return probes, profiles
 
 
 def _graph(bench: Workbench, trial: Trial) -> Graph | None:

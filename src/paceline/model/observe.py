@@ -95,7 +95,9 @@ def trainings(
     """One observation for each trial that was measured, in order of appearance."""
     runs: dict[str, list[tuple[Record, RunSummary]]] = {}
     for record in records:
-        if record.ok and record.kind == MEASUREMENT and record.trial.workload.collective is None:
+        # Hooks on every layer cost time: such a run tells when gradients are ready, not how long a step is.
+        measures = record.kind == MEASUREMENT and not record.trial.measure.layers
+        if record.ok and measures and record.trial.workload.collective is None:
             summary = summarize(record)
             if summary is not None:
                 runs.setdefault(record.trial.id, []).append((record, summary))

@@ -1,0 +1,207 @@
+"""Tables of others: read, split, fitted and judged."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from paceline.errors import SpecError
+from paceline.model.baselines import BASELINES, Ernest, LastValue, Pollux, Usl, times
+from paceline.model.figures import binomial_interval, figures
+from paceline.model.replay import LayerTrace, layer_traces, replay
+from paceline.model.structural import Structural
+from paceline.model.tables import COLLECTIVES, STEP_TIMES, THROUGHPUT, Point, matching, points_of, read_table
+from paceline.model.validate import noise_floor, validate_table
+
+HEADER = "model,cluster,num_nodes,num_replicas,local_bsz,step_time_s,sync_time_s,placement"
+
+
+def truth(workers: float, hosts: float, batch: float) -> float:
+    computing = 0.02 + 1e-3 * batch
+    exchange = 2 * (hosts - 1) / hosts * 0.03 + 2 * (workers / hosts - 1) / (workers / hosts) * 0.004
+    return float((computing**2 + exchange**2) ** 0.5)
+
+
+def table(noise: float = 0.0) -> list[str]:
+    generator = np.random.default_rng(0)
+    rows = [HEADER]
+    for hosts in (1, 2, 3, 4, 8, 16):
+        for group in (1, 2, 4):
+            for batch in (8, 16, 32, 64):
+                step = truth(hosts * group, hosts, batch) * np.exp(noise * generator.normal())
+                rows.append(f"net,aws,{hosts},{hosts * group},{batch},{step},,x")
+    return rows
+
+
+def points(rows: list[str], tmp_path) -> list[Point]:
+    path = tmp_path / "t.csv"
+    path.write_text("\n".join(rows))
+    return points_of(*read_table(path))
+
+
+def test_schemas_are_known_by_their_columns(tmp_path):
+    for schema in (STEP_TIMES, THROUGHPUT, COLLECTIVES):
+        path = tmp_path / "t.csv"
+        path.write_text(",".join([*sorted(schema.columns), "anything else"]) + "\n")
+
+        assert read_table(path)[0] is schema
+
+
+def test_unknown_columns_are_refused_with_those_of_the_nearest_schema(tmp_path):
+    path = tmp_path / "t.csv"
+    path.write_text("model,cluster,num_nodes\n")
+
+    with pytest.raises(SpecError, match="step times by placement is nearest and wants"):
+        read_table(path)
+
+
+def test_a_missing_table_is_refused(tmp_path):
+    with pytest.raises(SpecError, match="cannot be read"):
+        read_table(tmp_path / "none.csv")
+
+
+def test_collectives_have_no_steps():
+    with pytest.raises(SpecError, match="no steps to predict"):
+        points_of(COLLECTIVES, [])
+
+
+def test_throughputs_become_steps():
+    row = {
+        "framework": "f", "model": "m", "hardware": "h", "workers": "4", "nodes": "2", "batch_per_worker": "32",
+        "metric": "throughput", "value": "64",
+    }  # fmt: skip
+    (point,) = points_of(THROUGHPUT, [row, {**row, "metric": "accuracy"}, {**row, "value": "near-linear"}])
+
+    assert (point.step_s, point.workers, point.hosts) == (2.0, 4, 2)
+
+
+@pytest.mark.parametrize(
+    ("condition", "kept"),
+    [("num_nodes<=2", {1, 2}), ("num_nodes > 2", {3, 10}), ("num_nodes<=10 and cluster=aws", {1, 3}), ("num_nodes!=3", {1, 2, 10})],
+)  # fmt: skip
+def test_rows_match_a_condition(condition, kept):
+    rows = [{"num_nodes": str(n), "cluster": "aws" if n in {1, 3} else "rtx"} for n in (1, 2, 3, 10)]
+    matches = matching(condition, ["num_nodes", "cluster"])
+
+    assert {int(row["num_nodes"]) for row in rows if matches(row)} == kept
+
+
+@pytest.mark.parametrize("condition", ["num_nodes", "nodes<=4", "<=4", ""])
+def test_a_condition_that_cannot_be_read_is_refused(condition):
+    with pytest.raises(SpecError):
+        matching(condition, ["num_nodes", "cluster"])
+
+
+def test_our_model_predicts_its_own_kind_of_truth_beyond_what_it_was_fitted_on(tmp_path):
+    mine = points(table(0.01), tmp_path)
+    found = validate_table(mine, lambda point: point.hosts <= 4)
+    overall = {model: found.overall(model) for model in found.models}
+
+    assert overall["paceline"]["mape"] < 0.04
+    assert overall["paceline"]["mape"] < min(overall[name]["mape"] for name in ("ernest", "usl", "last value"))
+    assert 0.5 <= overall["paceline"]["coverage"] <= 1.0
+    assert set(overall) == {"paceline", "ernest", "pollux", "usl", "sum", "max", "last value"}
+
+
+def test_every_point_is_in_the_result(tmp_path):
+    mine = points(table(), tmp_path)
+    data = validate_table(mine, lambda point: point.hosts <= 4).to_json()
+
+    assert len(data["groups"][0]["points"]) == sum(point.hosts > 4 for point in mine)
+    assert {"mape", "median", "p95", "max", "bias", "spearman", "coverage", "groups", "name"} <= set(data["models"][0])
+
+
+def test_groups_with_nothing_to_predict_are_listed(tmp_path):
+    found = validate_table(points(table(), tmp_path), lambda _point: True)
+
+    assert not found.groups
+    assert "nothing to predict" in found.without_rows[0]
+
+
+def test_small_groups_are_shown_and_do_not_count(tmp_path):
+    rows = [row for row in table() if not row.startswith("net,aws,16")] + ["tiny,aws,1,1,8,1,,", "tiny,aws,2,2,8,1,,"] * 3
+    found = validate_table(points(rows, tmp_path), lambda point: point.hosts <= 1)
+
+    assert {group.group: group.counts for group in found.groups} == {"net · aws": True, "tiny · aws": False}
+
+
+def test_rows_that_repeat_each_other_are_the_noise_floor(tmp_path):
+    mine = points([HEADER, "m,c,1,1,8,1.0,,", "m,c,1,1,8,1.2,,", "m,c,2,2,8,5,,"], tmp_path)
+
+    assert noise_floor(mine) == pytest.approx(0.1 / 1.1)
+    assert noise_floor(mine[2:]) is None
+
+
+def test_ernest_usl_and_pollux_find_their_own_truth_again(tmp_path):
+    base = points(table(), tmp_path)
+
+    def with_steps(form) -> list[Point]:
+        return [Point(group="g", workers=p.workers, hosts=p.hosts, batch=p.batch, step_s=form(p), row={}) for p in base]
+
+    truths = {
+        Ernest: lambda p: 0.01 + 1e-3 * p.batch + 2e-4 * p.workers + 3e-3 * np.log(p.workers),
+        Usl: lambda p: (0.02 + 1e-3 * p.batch) * (1 + 0.05 * (p.workers - 1) + 1e-3 * p.workers * (p.workers - 1)),
+        Pollux: lambda p: 0.02 + 1e-3 * p.batch + ((0.01 if p.hosts == 1 else 0.03) + 1e-3 * max(p.workers - 2, 0)) * (p.workers > 1),
+    }  # fmt: skip
+    for make, form in truths.items():
+        mine = with_steps(form)
+        model = make()
+        model.fit(mine)
+
+        assert model.predict(mine) == pytest.approx(times(mine), rel=0.02), make
+
+
+def test_the_last_value_is_that_of_the_largest_with_the_nearest_batch():
+    known = [Point(group="g", workers=w, hosts=1, batch=b, step_s=w * b, row={}) for w in (1, 2) for b in (8, 16)]
+    model = LastValue()
+    model.fit(known)
+
+    assert model.predict([Point(group="g", workers=9, hosts=9, batch=15, step_s=1, row={})]) == [32]
+
+
+def test_all_baselines_have_names_of_their_own():
+    names = [make.name for make in BASELINES]
+
+    assert len({*names, Structural.name}) == len(names) + 1
+
+
+def test_figures_of_known_errors():
+    found = figures(np.array([1.1, 1.8, 3.0]), np.array([1.0, 2.0, 3.0]), (np.array([1, 1.9, 2]), np.array([2, 2, 2.5])))
+
+    assert found.mape == pytest.approx(0.2 / 3)
+    assert found.bias == pytest.approx(0.0)
+    assert found.max == pytest.approx(0.1)
+    assert found.spearman == pytest.approx(1.0)
+    assert found.coverage == pytest.approx(2 / 3)
+
+
+def test_the_interval_of_a_proportion_holds_it():
+    low, high = binomial_interval(9, 10)
+
+    assert 0.5 < low < 0.9 < high < 1.0
+    assert binomial_interval(0, 5)[0] == 0.0
+    assert binomial_interval(5, 5)[1] == 1.0
+
+
+def test_a_trace_is_replayed_without_prediction():
+    trace = LayerTrace(name="t", nodes=2, backward_s=np.array([1.0, 1.0]), comm_s=np.array([0.5, 2.0]))
+
+    assert trace.step_s(1.0) == pytest.approx(1.0 + 2.0 + 2.0)
+    (found,) = replay([trace], {1: 64 / 3.0, 2: 2 * 64 / 5.0}, batch=64)
+    assert found.replayed == pytest.approx(found.measured)
+
+
+def test_a_layers_time_beside_two_tensors_is_spent_once():
+    rows = [
+        {"trace": "t", "nodes": "2", "tensor_id": str(index), "backward_compute_us": time, "comm_us": "1"}
+        for index, time in enumerate(["30", "30", "10", "10"])
+    ]
+    (found,) = layer_traces(rows)
+
+    assert found.backward_total_s == pytest.approx(40e-6)
+    assert found.backward_s.tolist() == pytest.approx([10e-6, 0, 30e-6, 0])
+
+
+def test_a_replay_without_one_node_is_refused():
+    with pytest.raises(SpecError, match="one node"):
+        replay([], {2: 1.0}, batch=1)
