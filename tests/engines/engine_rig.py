@@ -32,11 +32,12 @@ SSH_PORT = 2222
 class Hosts:
     """Lab hosts and what was started on them."""
 
-    def __init__(self, folder: Path, count: int = 2, network: Network | None = None) -> None:
+    def __init__(self, folder: Path, count: int = 2, network: Network | None = None, **options: object) -> None:
+        """Args: options: settings of the lab that are not its defaults."""
         self.folder = folder
         choice = ClusterChoice(
             site="lab", hosts=count, workers_per_host=1, threads_per_worker=1, device="cpu", network=network,
-            oversubscribe=True, options={name: knob.default for name, knob in KNOBS.items()},
+            oversubscribe=True, options={**{name: knob.default for name, knob in KNOBS.items()}, **options},
         )  # fmt: skip
         how, bases = privilege(), cgroups.find_bases()
         assert how is not None
