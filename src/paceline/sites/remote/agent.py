@@ -30,6 +30,7 @@ SILENCE_S = 120.0
 GRACE_S = 2.0
 REAP_S = 10.0
 CONNECT_S = 5.0
+CHILDREN_EVERY_S = 5.0
 SIOCGIFADDR = 0x8915
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -45,6 +46,7 @@ class Hands(object):
         self._address = address
         self._sending = threading.Lock()
         self._started = {}
+        self._families = {}
         self._job = None
 
     def serve(self):
@@ -160,7 +162,7 @@ class Hands(object):
 
     def usage(self):
         """What each process and its children have used so far, and what the host's devices carried."""
-        used = {name: _usage(popen.pid) for name, popen in self._started.items() if popen.poll() is None}
+        used = {name: _usage(self._family(one.pid)) for name, one in self._started.items() if one.poll() is None}
         sent, received = _traffic()
         return {"processes": used, "sent_bytes": sent, "received_bytes": received}
 
@@ -188,6 +190,15 @@ class Hands(object):
         if self._job:
             _sweep(self._job)
         return {"stuck": [name for name, popen in started.items() if not _gone(popen, REAP_S)]}
+
+    def _family(self, pid):
+        """A process and its children. Old ones are asked seldom for new children: the question costs a read a thread."""
+        now = time.monotonic()
+        begun, again, known = self._families.get(pid, (now, now, []))
+        if now >= again:
+            known, again = _descendants(pid), now + min(CHILDREN_EVERY_S, (now - begun) / 4)
+        self._families[pid] = (begun, again, known)
+        return [pid] + known
 
     def _tell_end(self, name, popen):
         code = popen.wait()
@@ -279,9 +290,9 @@ def _address_of(device):
     return socket.inet_ntoa(told[20:24])
 
 
-def _usage(pid):
+def _usage(pids):
     total = {"rss_bytes": 0.0, "cpu_s": 0.0, "read_bytes": 0.0, "written_bytes": 0.0}
-    for one in [pid] + _descendants(pid):
+    for one in pids:
         with contextlib.suppress(OSError, ValueError, IndexError):
             with open("/proc/{}/stat".format(one)) as file:
                 fields = file.read().rpartition(")")[2].split()
