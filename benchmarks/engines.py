@@ -1,7 +1,7 @@
-"""What an engine costs: the same training on the same two lab hosts, started by the lab itself, ssh, MPI, Slurm and Ray.
+"""What an engine costs: the same training on two lab hosts, started by the lab itself, ssh, MPI, Slurm and Ray.
 
-Needs what `make test-engines` installs. Rounds are interleaved; the ratio is an engine's step over the lab's in the same
-round, with the CPU time that its own processes used beside the ranks.
+Needs what `make test-engines` installs. Rounds are interleaved; the ratio is an engine's step over the lab's in the
+same round, with the CPU time that its own processes used beside the ranks.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ def main() -> int:
     os.environ.setdefault("PACELINE_CACHE", str(Path.home() / ".cache" / "paceline"))
     seen: dict[str, Seen] = {name: Seen() for name in ("lab", *ENGINES)}
     for turn in range(ROUNDS):
-        for name in seen:
+        for name, mine in seen.items():
             say(f"round {turn + 1}: {name}")
             with tempfile.TemporaryDirectory() as folder:
                 record = by_lab(Path(folder)) if name == "lab" else by_engine(ENGINES[name], Path(folder))
-            seen[name].add(turn, record)
+            mine.add(turn, record)
     claims = []
     for name in ENGINES:
         ratio = ratio_interval(seen[name].step_s, seen["lab"].step_s)

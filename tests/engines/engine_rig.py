@@ -72,7 +72,9 @@ class Hosts:
     def wait_for(self, what: str, true: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not true():
-            told = "\n".join(f"{log.name}: {log.read_text(errors='replace')[-2000:]}" for log in self.folder.glob("*.log"))
+            told = "\n".join(
+                f"{log.name}: {log.read_text(errors='replace')[-2000:]}" for log in self.folder.glob("*.log")
+            )
             assert time.monotonic() < deadline, f"{what}: not within {PATIENCE_S:g} s\n{told}"
             time.sleep(0.1)
 
@@ -107,9 +109,7 @@ def start_ssh(hosts: Hosts) -> str:
         hosts.start(number, f"sshd{number}", [sshd, "-D", "-e", "-f", str(config)])
     for number in range(len(hosts.addresses)):
         hosts.wait_for("sshd", lambda number=number: hosts.listens(number, SSH_PORT))
-    return (
-        f"-p {SSH_PORT} -i {key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-    )
+    return f"-p {SSH_PORT} -i {key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
 
 
 def start_slurm(hosts: Hosts) -> dict[str, str]:
@@ -180,6 +180,7 @@ def start_ray(hosts: Hosts, ray: str) -> str:
     hosts.start(0, "ray0", [ray, "start", *head, *common])
     hosts.wait_for("ray's head", lambda: hosts.listens(0, 6379))
     for number, own in list(enumerate(hosts.addresses))[1:]:
-        hosts.start(number, f"ray{number}", [ray, "start", f"--address={address}", f"--node-ip-address={own}", *common[:3]])
+        hosts.start(
+            number, f"ray{number}", [ray, "start", f"--address={address}", f"--node-ip-address={own}", *common[:3]]
+        )
     return address
-

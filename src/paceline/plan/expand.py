@@ -203,9 +203,7 @@ def _clusters(study: Study, site: SiteLimits, model: str) -> Iterator[ClusterCho
         # A host that is alone has no link: one trial, not several that are the same.
         asked["network"] = asked["network"] if asked["hosts"] > 1 else None
         for chosen in _product(options):
-            yield ClusterChoice(
-                site=name, oversubscribe=study.one("cluster.oversubscribe"), options=chosen, **asked
-            )
+            yield ClusterChoice(site=name, oversubscribe=study.one("cluster.oversubscribe"), options=chosen, **asked)
 
 
 def _measure(study: Study, model: str) -> MeasureChoice:

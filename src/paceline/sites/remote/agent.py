@@ -36,7 +36,7 @@ TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Hands(object):
+class Hands:
     """What a host can be asked to do: each method without underscore, with the request's fields as arguments."""
 
     def __init__(self, receive, send, tether, address):
@@ -61,7 +61,7 @@ class Hands(object):
                 try:
                     answer = getattr(self, request.pop("do"))(**request)
                 except Exception as error:
-                    answer = {"error": "{}: {}".format(type(error).__name__, error)}
+                    answer = {"error": f"{type(error).__name__}: {error}"}
                 # What has to be told after the answer: the bytes of a file.
                 follows = answer.pop("follows", ())
                 with self._sending:
@@ -102,7 +102,7 @@ class Hands(object):
     def put(self, path, size, mode):
         """Take a file; its bytes follow the request."""
         os.makedirs(os.path.dirname(path), exist_ok=True)
-        part = "{}.{}.part".format(path, os.getpid())
+        part = f"{path}.{os.getpid()}.part"
         failed = None
         try:
             file = open(part, "wb")
@@ -141,7 +141,7 @@ class Hands(object):
                 stderr=subprocess.STDOUT, timeout=timeout_s,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return {"code": 124, "text": "not done after {:g} s".format(timeout_s)}
+            return {"code": 124, "text": f"not done after {timeout_s:g} s"}
         except OSError as error:
             return {"code": 127, "text": str(error)}
         return {"code": done.returncode, "text": done.stdout.decode(errors="replace")[-20000:]}
@@ -192,7 +192,7 @@ class Hands(object):
         return {"stuck": [name for name, popen in started.items() if not _gone(popen, REAP_S)]}
 
     def _family(self, pid):
-        """A process and its children. Old ones are asked seldom for new children: the question costs a read a thread."""
+        """A process and its children. Old ones are asked seldom for new ones: the question costs a read a thread."""
         now = time.monotonic()
         begun, again, known = self._families.get(pid, (now, now, []))
         if now >= again:
@@ -236,7 +236,7 @@ def _sweep(job):
                 os.kill(int(path.split("/")[2]), signal.SIGKILL)
 
 
-def digest(path):
+def digest(path: "str | os.PathLike[str]") -> "str | None":
     """SHA-256 of a file; None where there is none that can be read."""
     made = hashlib.sha256()
     try:
@@ -263,7 +263,7 @@ def _cores():
     seen, turns = {}, {}
     for core in sorted(os.sched_getaffinity(0)):
         try:
-            with open("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list".format(core)) as file:
+            with open(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") as file:
                 physical = file.read().strip()
         except OSError:
             physical = str(core)
@@ -294,31 +294,30 @@ def _usage(pids):
     total = {"rss_bytes": 0.0, "cpu_s": 0.0, "read_bytes": 0.0, "written_bytes": 0.0}
     for one in pids:
         with contextlib.suppress(OSError, ValueError, IndexError):
-            with open("/proc/{}/stat".format(one)) as file:
+            with open(f"/proc/{one}/stat") as file:
                 fields = file.read().rpartition(")")[2].split()
             total["cpu_s"] += (int(fields[11]) + int(fields[12])) / TICKS
             total["rss_bytes"] += int(fields[21]) * PAGE
-            total["read_bytes"] += float(_found("/proc/{}/io".format(one), "read_bytes") or 0)
-            total["written_bytes"] += float(_found("/proc/{}/io".format(one), "write_bytes") or 0)
+            total["read_bytes"] += float(_found(f"/proc/{one}/io", "read_bytes") or 0)
+            total["written_bytes"] += float(_found(f"/proc/{one}/io", "write_bytes") or 0)
     return total
 
 
 def _descendants(pid):
     found = []
-    for path in glob.glob("/proc/{}/task/*/children".format(pid)):
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
         found += [int(child) for child in _words(path)]
     return found + [deeper for child in found for deeper in _descendants(child)]
 
 
 def _traffic():
     sent = received = 0
-    with contextlib.suppress(OSError):
-        with open("/proc/net/dev") as file:
-            for line in file:
-                _, colon, numbers = line.partition(":")
-                if colon:
-                    fields = numbers.split()
-                    received, sent = received + int(fields[0]), sent + int(fields[8])
+    with contextlib.suppress(OSError), open("/proc/net/dev") as file:
+        for line in file:
+            _, colon, numbers = line.partition(":")
+            if colon:
+                fields = numbers.split()
+                received, sent = received + int(fields[0]), sent + int(fields[8])
     return sent, received
 
 
@@ -355,7 +354,7 @@ def connected(addresses, key):
             answer_challenge(connection, key)
             deliver_challenge(connection, key)
         except (OSError, EOFError, AssertionError, ProcessError) as error:
-            said.append("{}: {}".format(address, error))
+            said.append(f"{address}: {error}")
         else:
             return connection, own
     sys.exit("{} cannot call home: {}".format(socket.gethostname(), "; ".join(said)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 from abc import abstractmethod
@@ -74,8 +75,9 @@ class CalledSite(RemoteSite):
         if program is None:
             return
         # It ends by itself when its agents have; a hint, then force, for one that does not.
-        for end in (lambda: None, program.terminate, program.kill):
-            end()
+        for force in (None, signal.SIGTERM, signal.SIGKILL):
+            if force is not None:
+                program.send_signal(force)
             try:
                 program.wait(LEAVING_S)
             except subprocess.TimeoutExpired:

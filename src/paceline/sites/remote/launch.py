@@ -53,7 +53,9 @@ def through_pipes(command: Sequence[str], what: str) -> Agent:
         SiteError: the command ended before the agent spoke; with what it said.
     """
     popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
-    assert popen.stdin and popen.stdout and popen.stderr
+    assert popen.stdin
+    assert popen.stdout
+    assert popen.stderr
     said: list[bytes] = []
     reading = threading.Thread(target=_keep_last, args=(popen.stderr, said), daemon=True)
     reading.start()
@@ -109,7 +111,8 @@ class Home:
         Raises:
             SiteError: fewer came.
         """
-        deadline, agents = time.monotonic() + within_s, []
+        deadline = time.monotonic() + within_s
+        agents: list[Agent] = []
         while len(agents) < count:
             try:
                 taken, _ = self._listening.accept()

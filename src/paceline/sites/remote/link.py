@@ -21,7 +21,8 @@ ANSWER_S = 60.0
 TRIPS = 8
 """Of which the shortest is believed when clocks are compared."""
 GONE: dict[str, Any] = {"processes": {}, "sent_bytes": 0, "received_bytes": 0}
-In, Out = TypeVar("In"), TypeVar("Out")
+In = TypeVar("In")
+Out = TypeVar("Out")
 LOST = -9
 """Exit code of processes on a host that is gone: nobody can tell how they ended."""
 
@@ -59,7 +60,9 @@ class Agent:
         self.about: dict[str, Any] = self.ask("hello")
         self.name: str = self.about["name"]
 
-    def ask(self, do: str, *, follows: Iterable[bytes] = (), within_s: float = ANSWER_S, **fields: Any) -> dict[str, Any]:
+    def ask(
+        self, do: str, *, follows: Iterable[bytes] = (), within_s: float = ANSWER_S, **fields: Any
+    ) -> dict[str, Any]:
         """One request and its answer.
 
         Raises:
