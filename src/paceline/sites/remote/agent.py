@@ -62,12 +62,14 @@ class Hands:
                     answer = getattr(self, request.pop("do"))(**request)
                 except Exception as error:
                     answer = {"error": f"{type(error).__name__}: {error}"}
-                # What has to be told after the answer: the bytes of a file.
-                follows = answer.pop("follows", ())
+                # What has to be told after the answer: the bytes of a file, and that they are over.
+                follows = answer.pop("follows", None)
                 with self._sending:
                     self._send_frame(json.dumps({"number": number, "answer": answer}).encode())
-                    for frame in follows:
-                        self._send_frame(frame)
+                    if follows is not None:
+                        for frame in follows:
+                            self._send_frame(frame)
+                        self._send_frame(b"")
         self.stop()
 
     def hello(self):
@@ -99,20 +101,17 @@ class Hands:
         """Which of these files are not there, or are others."""
         return {"paths": [path for path, wanted in digests.items() if digest(path) != wanted]}
 
-    def put(self, path, size, mode):
-        """Take a file; its bytes follow the request."""
-        os.makedirs(os.path.dirname(path), exist_ok=True)
-        part = f"{path}.{os.getpid()}.part"
+    def put(self, path, mode):
+        """Take a file; its bytes follow the request, then an empty frame."""
+        part = "{}.{}.part".format(path, os.getpid())
         failed = None
         try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
             file = open(part, "wb")
         except OSError as error:
             file, failed = open(os.devnull, "wb"), error  # the bytes come all the same
         with file:
-            while size > 0:
-                frame = self._receive()
-                size -= len(frame)
-                file.write(frame)
+            file.writelines(iter(self._receive, b""))
         if failed:
             raise failed
         os.chmod(part, mode)
@@ -130,7 +129,7 @@ class Hands:
         return {"digests": found}
 
     def get(self, path):
-        """Give a file; its bytes follow the answer."""
+        """Give a file; its bytes follow the answer, then an empty frame."""
         return {"size": os.path.getsize(path), "follows": _frames(path)}
 
     def run(self, argv, env, timeout_s):

@@ -83,9 +83,10 @@ def through_pipes(command: Sequence[str], what: str) -> Agent:
 
 
 def _keep_last(stream: Any, said: list[bytes]) -> None:
-    for line in stream:
-        said.append(line)
-        del said[:-20]
+    with stream:
+        for line in stream:
+            said.append(line)
+            del said[:-20]
 
 
 class Home:
@@ -137,10 +138,16 @@ class Home:
             answer_challenge(connection, self._key.encode())
         except (OSError, EOFError, AssertionError, ProcessError):
             connection.close()
+            taken.close()
             return None
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
-        # Shut down rather than closed: a thread of ours is reading.
-        return Agent(connection.recv_bytes, connection.send_bytes, lambda: taken.shutdown(socket.SHUT_RDWR))
+
+        def close() -> None:
+            # A thread of ours is reading: it hears the end.
+            taken.shutdown(socket.SHUT_RDWR)
+            taken.close()
+
+        return Agent(connection.recv_bytes, connection.send_bytes, close)
 
     def close(self) -> None:
         self._listening.close()

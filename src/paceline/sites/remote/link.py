@@ -82,7 +82,8 @@ class Agent:
         status = path.stat()
         with path.open("rb") as file:
             frames = iter(lambda: file.read(FRAME), b"")
-            self.ask("put", path=str(path), size=status.st_size, mode=status.st_mode & 0o777, follows=frames)
+            # As many as come, then an empty one: a file may be longer than it says.
+            self.ask("put", path=str(path), mode=status.st_mode & 0o777, follows=itertools.chain(frames, [b""]))
 
     def wait(self, pid: int) -> int:
         """Block until a process of it ends; its exit code."""
@@ -156,12 +157,11 @@ class Agent:
             self._lose()
 
     def _take(self, into: Path, answer: dict[str, Any]) -> None:
-        size = answer.get("size", 0)
+        if "error" in answer:
+            return
         into.parent.mkdir(parents=True, exist_ok=True)
         with into.open("wb") as file:
-            while size > 0:
-                frame = self._receive()
-                size -= len(frame)
+            for frame in iter(self._receive, b""):
                 file.write(frame)
 
     def _keep_awake(self) -> None:
