@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -47,6 +48,7 @@ class Hosts:
         self.cluster.make()
         self.addresses = [host.address for host in self.layout.hosts]
         self._started: list[subprocess.Popen[bytes]] = []
+        self._short: list[str] = []
 
     def command(self, host: int, argv: Sequence[str]) -> list[str]:
         """The command line that runs these words on a host, held to its cores, and dies with us."""
@@ -82,12 +84,19 @@ class Hosts:
         program = f"import socket; socket.create_connection(('{self.addresses[host]}', {port}), 1)"
         return self.run(host, [sys.executable, "-c", program]).returncode == 0
 
+    def short_folder(self) -> str:
+        """A folder whose name leaves room for a socket's: 107 bytes in all."""
+        self._short.append(tempfile.mkdtemp(prefix="lab"))
+        return self._short[-1]
+
     def close(self) -> None:
         for popen in self._started:
             popen.kill()
         self.cluster.close()
         for popen in self._started:
             popen.wait()
+        for folder in self._short:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def start_ssh(hosts: Hosts) -> str:
@@ -175,7 +184,7 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP
 def start_ray(hosts: Hosts, ray: str) -> str:
     """A head on the first host, a node on each other; the address of the cluster."""
     address = f"{hosts.addresses[0]}:6379"
-    common = ["--block", "--num-cpus=2", "--disable-usage-stats", f"--temp-dir={hosts.folder}/ray"]
+    common = ["--block", "--num-cpus=2", "--disable-usage-stats", f"--temp-dir={hosts.short_folder()}"]
     head = ["--head", "--port=6379", "--include-dashboard=false", f"--node-ip-address={hosts.addresses[0]}"]
     hosts.start(0, "ray0", [ray, "start", *head, *common])
     hosts.wait_for("ray's head", lambda: hosts.listens(0, 6379))
