@@ -1,7 +1,7 @@
 """The lab's claim about time dilation: n hosts held to 1/k of everything behave like n hosts that are k times slower.
 
-Runs studies/dilation.toml (or reads what is recorded of it) and prints the efficiency of two hosts at each k, and how far
-it is from that at k = 1. Dilated results may carry claims only where that bias is at most 10 %.
+Runs studies/dilation.toml (or reads what is recorded of it) and prints the efficiency of two hosts at each k, and how
+far it is from that at k = 1. Dilated results may carry claims only where that bias is at most 10 %.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 DEEP_LEARNING = {
     "torch", "tensorflow", "keras", "jax", "mxnet", "horovod", "cntk", "caffe", "theano", "singa", "chainer", "paddle",
 }  # fmt: skip
-WRITTEN_IN = {"reference": "torch"}
+WRITTEN_IN = {"reference": "torch", "mpi": "mpi4py"}
 """Adapters of the worker that are not named after the package they import."""
 STANDARD_LIBRARY = set(sys.stdlib_module_names)
 

@@ -343,7 +343,6 @@ class Workbench:
             bench.site.leave()
         return records
 
-
     def _site_of(self, trial: Trial) -> Site:
         """The study's site, or the one on which its proof is made."""
         return self.site if trial.cluster.site == self.site.name else load_site(trial.cluster.site)

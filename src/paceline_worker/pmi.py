@@ -1,8 +1,8 @@
 """How ranks of MPI find each other without mpirun: the first one serves PMI-1, the protocol of MPICH's own launchers.
 
-MPICH reads PMI_PORT, PMI_RANK and PMI_SIZE when it starts, connects, and asks in lines of `cmd=… key=value …`: who am I,
-keep this value, give me that one, wait for all. That is all of it. Any site can so start MPI programs as it starts any
-other. Standard library only.
+MPICH reads PMI_PORT, PMI_RANK and PMI_SIZE when it starts, connects, and asks in lines of `cmd=… key=value …`: who am
+I, keep this value, give me that one, wait for all. That is all of it. Any site can so start MPI programs as it starts
+any other. Standard library only.
 """
 
 import os

@@ -95,7 +95,7 @@ def test_agents_are_kept_from_run_to_run_and_replaced_when_they_die(site: Pipes)
     site.open(cluster(), ports=1)
     again = [one.about["pid"] for one in site._agents]
     os.kill(first[1], signal.SIGKILL)
-    wait_until(lambda: site.lost_hosts())
+    wait_until(site.lost_hosts)
     site.close()
     site.open(cluster(), ports=1)
 
@@ -105,7 +105,9 @@ def test_agents_are_kept_from_run_to_run_and_replaced_when_they_die(site: Pipes)
 
 def test_processes_of_a_host_that_dies_are_lost_and_gone(site: Pipes, tmp_path: Path) -> None:
     site.open(cluster(), ports=1)
-    running = start(site, tmp_path, "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(1000)", host=1)
+    running = start(
+        site, tmp_path, "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(1000)", host=1
+    )
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     os.kill(site._agents[1].about["pid"], signal.SIGKILL)
 

@@ -10,6 +10,7 @@ import os
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -32,11 +33,12 @@ SSH_PORT = 2222
 class Hosts:
     """Lab hosts and what was started on them."""
 
-    def __init__(self, folder: Path, count: int = 2, network: Network | None = None) -> None:
+    def __init__(self, folder: Path, count: int = 2, network: Network | None = None, **options: object) -> None:
+        """Args: options: settings of the lab that are not its defaults."""
         self.folder = folder
         choice = ClusterChoice(
             site="lab", hosts=count, workers_per_host=1, threads_per_worker=1, device="cpu", network=network,
-            oversubscribe=True, options={name: knob.default for name, knob in KNOBS.items()},
+            oversubscribe=True, options={**{name: knob.default for name, knob in KNOBS.items()}, **options},
         )  # fmt: skip
         how, bases = privilege(), cgroups.find_bases()
         assert how is not None
@@ -46,6 +48,7 @@ class Hosts:
         self.cluster.make()
         self.addresses = [host.address for host in self.layout.hosts]
         self._started: list[subprocess.Popen[bytes]] = []
+        self._short: list[str] = []
 
     def command(self, host: int, argv: Sequence[str]) -> list[str]:
         """The command line that runs these words on a host, held to its cores, and dies with us."""
@@ -71,7 +74,9 @@ class Hosts:
     def wait_for(self, what: str, true: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S
         while not true():
-            told = "\n".join(f"{log.name}: {log.read_text(errors='replace')[-2000:]}" for log in self.folder.glob("*.log"))
+            told = "\n".join(
+                f"{log.name}: {log.read_text(errors='replace')[-2000:]}" for log in self.folder.glob("*.log")
+            )
             assert time.monotonic() < deadline, f"{what}: not within {PATIENCE_S:g} s\n{told}"
             time.sleep(0.1)
 
@@ -79,12 +84,19 @@ class Hosts:
         program = f"import socket; socket.create_connection(('{self.addresses[host]}', {port}), 1)"
         return self.run(host, [sys.executable, "-c", program]).returncode == 0
 
+    def short_folder(self) -> str:
+        """A folder whose name leaves room for a socket's: 107 bytes in all."""
+        self._short.append(tempfile.mkdtemp(prefix="lab"))
+        return self._short[-1]
+
     def close(self) -> None:
         for popen in self._started:
             popen.kill()
         self.cluster.close()
         for popen in self._started:
             popen.wait()
+        for folder in self._short:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 def start_ssh(hosts: Hosts) -> str:
@@ -106,9 +118,7 @@ def start_ssh(hosts: Hosts) -> str:
         hosts.start(number, f"sshd{number}", [sshd, "-D", "-e", "-f", str(config)])
     for number in range(len(hosts.addresses)):
         hosts.wait_for("sshd", lambda number=number: hosts.listens(number, SSH_PORT))
-    return (
-        f"-p {SSH_PORT} -i {key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
-    )
+    return f"-p {SSH_PORT} -i {key} -o StrictHostKeyChecking=no -o UserKnownHostsFile=/dev/null -o LogLevel=ERROR"
 
 
 def start_slurm(hosts: Hosts) -> dict[str, str]:
@@ -174,11 +184,12 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP
 def start_ray(hosts: Hosts, ray: str) -> str:
     """A head on the first host, a node on each other; the address of the cluster."""
     address = f"{hosts.addresses[0]}:6379"
-    common = ["--block", "--num-cpus=2", "--disable-usage-stats", f"--temp-dir={hosts.folder}/ray"]
+    common = ["--block", "--num-cpus=2", "--disable-usage-stats", f"--temp-dir={hosts.short_folder()}"]
     head = ["--head", "--port=6379", "--include-dashboard=false", f"--node-ip-address={hosts.addresses[0]}"]
     hosts.start(0, "ray0", [ray, "start", *head, *common])
     hosts.wait_for("ray's head", lambda: hosts.listens(0, 6379))
     for number, own in list(enumerate(hosts.addresses))[1:]:
-        hosts.start(number, f"ray{number}", [ray, "start", f"--address={address}", f"--node-ip-address={own}", *common[:3]])
+        hosts.start(
+            number, f"ray{number}", [ray, "start", f"--address={address}", f"--node-ip-address={own}", *common[:3]]
+        )
     return address
-

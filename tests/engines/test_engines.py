@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from engines.engine_rig import PATIENCE_S, Hosts, start_ray, start_slurm, start_ssh
 
+from engines.engine_rig import PATIENCE_S, Hosts, start_ray, start_slurm, start_ssh
 from paceline.record import OutcomeKind, Record
 from paceline.sites.lab.site import LabSite
 from paceline.workbench import open_store
@@ -140,7 +140,9 @@ def test_host_that_dies_ends_its_run_as_a_record_and_the_study_goes_on(tmp_path:
         study = engine.study(steps=100_000, repeats=2)
         env = {**command_environment(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
         command = hosts.command(0, engine.command(tmp_path, study))
-        with subprocess.Popen(command, env=env, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        with subprocess.Popen(
+            command, env=env, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as run:
             hosts.wait_for("the second rank", lambda: any(tmp_path.glob("store/scratch/*/*/events.1.jsonl")))
             hosts.cluster.kill(1)
             run.wait(PATIENCE_S)
@@ -161,12 +163,15 @@ def test_nothing_is_left_on_hosts_when_the_supervisor_is_killed(tmp_path: Path) 
         engine = by_ssh(hosts)
         env = {**command_environment(tmp_path), "PYTHONPATH": os.pathsep.join(sys.path)}
         command = hosts.command(0, engine.command(tmp_path, engine.study(steps=100_000)))
-        with subprocess.Popen(command, env=env, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as run:
+        with subprocess.Popen(
+            command, env=env, cwd=tmp_path, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as run:
             hosts.wait_for("the second rank", lambda: any(tmp_path.glob("store/scratch/*/*/events.1.jsonl")))
-            run.kill()
+            # The supervisor itself, not what brought it onto its host.
+            assert hosts.run(0, ["pkill", "-KILL", "-f", "paceline --traceback run"]).returncode == 0
             run.wait(PATIENCE_S)
         deadline = time.monotonic() + PATIENCE_S
-        while left := hosts.run(1, ["pgrep", "-fc", "paceline_worker"]).stdout.strip() != "0":
+        while left := hosts.run(1, ["pgrep", "-fa", "paceline_worker"]).stdout:
             assert time.monotonic() < deadline, left
             time.sleep(0.1)
     finally:

@@ -200,12 +200,11 @@ def _clusters(study: Study, site: SiteLimits, model: str) -> Iterator[ClusterCho
     )
     for values in itertools.product(*(study.values(f"cluster.{key}", model) for key in keys)):
         asked = dict(zip(keys, values, strict=True))
-        # A host that is alone has no link: one trial, not several that are the same.
-        asked["network"] = asked["network"] if asked["hosts"] > 1 else None
+        # A host that is alone has no link: one trial, not several that are the same. Where no link can be set at all,
+        # that is refused further on.
+        asked["network"] = asked["network"] if asked["hosts"] > 1 or not site.networks else None
         for chosen in _product(options):
-            yield ClusterChoice(
-                site=name, oversubscribe=study.one("cluster.oversubscribe"), options=chosen, **asked
-            )
+            yield ClusterChoice(site=name, oversubscribe=study.one("cluster.oversubscribe"), options=chosen, **asked)
 
 
 def _measure(study: Study, model: str) -> MeasureChoice:

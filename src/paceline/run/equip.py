@@ -85,9 +85,7 @@ CACHE=${{PACELINE_CACHE:-${{XDG_CACHE_HOME:-$HOME/.cache}}/paceline}}
 PATH={tools}/bin:$PATH PYTHONPATH={shlex.quote(str(source.parent))} {tools}/bin/python -m paceline.environments """
         passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         passed_on["PACELINE_ENVIRONMENTS"] = str(pins.parent)
-        told = self._site.each_host(
-            ["sh", "-c", script + shlex.quote(environment.name)], passed_on, within_s=BUILD_S
-        )
+        told = self._site.each_host(["sh", "-c", script + shlex.quote(environment.name)], passed_on, within_s=BUILD_S)
         for answer in told:
             if answer.code != 0:
                 last = answer.text.strip().splitlines()[-1:] or ["nothing was said"]

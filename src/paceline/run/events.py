@@ -67,8 +67,8 @@ def read_events(path: Path, rank: int, clock_ahead_s: float = 0.0) -> RankEvents
 
 
 def _in_our_time(event: dict[str, Any], clock_ahead_s: float) -> dict[str, Any]:
-    moments = {name: event[name] - clock_ahead_s for name in ("t", "origin_unix_s") if name in event}
-    return {**event, **moments}
+    stamped = [name for name in ("t", "origin_unix_s") if name in event]
+    return event | {name: event[name] - clock_ahead_s for name in stamped}
 
 
 def _take(events: RankEvents, event: dict[str, Any]) -> None:

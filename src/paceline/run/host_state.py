@@ -114,18 +114,18 @@ def during(before: BusyCounter, after: BusyCounter, workers_cpu_s: float) -> dic
 
 def counted(elsewhere: Sequence[Mapping[str, Any] | None]) -> list[BusyCounter | None]:
     """Counters of the machines of a run: those that told theirs (None: gone meanwhile), else this one."""
-    return [counter and BusyCounter(**counter) for counter in elsewhere] or [BusyCounter.now()]
+    return [BusyCounter(**counter) if counter else None for counter in elsewhere] or [BusyCounter.now()]
 
 
 def during_all(
     before: Sequence[BusyCounter | None], after: Sequence[BusyCounter | None], workers_cpu_s: Sequence[float]
 ) -> dict[str, Any]:
-    """"during": the worst of all machines of a run; "hosts": each of them, where they are several.
+    """The worst of all machines of a run as "during", and where they are several, each of them as "hosts".
 
     Args:
         workers_cpu_s: by host; hosts that share one machine are summed up.
     """
-    if len(before) == 1:
+    if len(before) == 1 and before[0] and after[0]:
         return {"during": during(before[0], after[0], sum(workers_cpu_s))}
     each = [
         during(b, a, cpu_s) for b, a, cpu_s in zip(before, after, workers_cpu_s, strict=True) if b and a

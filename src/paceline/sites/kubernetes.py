@@ -25,7 +25,7 @@ LABEL = "paceline.run/study"
 READY = "600s"
 
 KNOBS = {
-    "image": Knob(default="", doc="Image of the pods; it has Python 3.8 or newer, and what building environments needs."),
+    "image": Knob(default="", doc="Image of the pods; has Python 3.8 or newer, and what building environments needs."),
     "kind": Knob(
         default=JOB, choices=(JOB, PYTORCH_JOB, MPI_JOB),
         doc="What holds the pods: Kubernetes' own Job, or Kubeflow's PyTorchJob or MPIJob.",
@@ -83,15 +83,15 @@ class KubernetesSite(RemoteSite):
         if applied:
             namespace, path = applied
             subprocess.run(
-                ["kubectl", "-n", namespace, "delete", "--wait=false", "-f", str(path)], capture_output=True, check=False
+                ["kubectl", "-n", namespace, "delete", "--wait=false", "-f", str(path)],
+                capture_output=True,
+                check=False,
             )
             path.unlink(missing_ok=True)
 
 
 def _kubectl(namespace: str, *arguments: str) -> str:
-    done = subprocess.run(
-        ["kubectl", "-n", namespace, *arguments], capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(["kubectl", "-n", namespace, *arguments], capture_output=True, text=True, check=False)
     if done.returncode != 0:
         raise SiteError(f"kubectl {arguments[0]}: {(done.stderr or done.stdout).strip()}")
     return done.stdout
@@ -136,7 +136,9 @@ def manifest(cluster: ClusterChoice) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def _pod(cluster: ClusterChoice, *, container: str, restart: str | None = None, labelled: bool = True) -> dict[str, Any]:
+def _pod(
+    cluster: ClusterChoice, *, container: str, restart: str | None = None, labelled: bool = True
+) -> dict[str, Any]:
     options = cluster.options
     wanted: dict[str, Any] = {"cpu": str(cluster.workers_per_host * cluster.threads_per_worker)}
     wanted |= {"memory": options["memory"]} if options["memory"] else {}

@@ -55,4 +55,5 @@ class RaySite(CalledSite):
             "command": agent_command(options["python"]),
         }  # fmt: skip
         # By a variable, not by the command line, which everybody on this machine can read.
-        return self.spawn([python, "-u", str(Path(ray_driver.__file__))], {ray_driver.ASKED: json.dumps(asked)})
+        # Isolated: its own folder has a module called ray.
+        return self.spawn([python, "-I", "-u", str(Path(ray_driver.__file__))], {ray_driver.ASKED: json.dumps(asked)})

@@ -9,10 +9,13 @@ import json
 import os
 import subprocess
 import sys
+import time
 from typing import Any
 
 ASKED = "PACELINE_RAY"
 READY_S = 600.0
+JOIN_S = 30.0
+"""A node that was just started takes seconds to join."""
 
 
 def run_agent(command: list[str], variables: dict[str, str]) -> int:
@@ -27,9 +30,11 @@ def main(asked: dict[str, Any]) -> None:
     local = asked["address"] == "local"
     ray.init(address=None if local else asked["address"], log_to_driver=True)
     print(f"Ray {ray.__version__}")
-    nodes = [node for node in ray.nodes() if node["Alive"]]
-    if len(nodes) < asked["hosts"]:
-        sys.exit(f"the cluster has {len(nodes)} node(s), and {asked['hosts']} are asked for")
+    deadline = time.monotonic() + JOIN_S
+    while (count := sum(node["Alive"] for node in ray.nodes())) < asked["hosts"]:
+        if time.monotonic() > deadline:
+            sys.exit(f"the cluster has {count} node(s), and {asked['hosts']} are asked for")
+        time.sleep(0.2)
     group = placement_group([{"CPU": asked["cpus"]}] * asked["hosts"], strategy="STRICT_SPREAD")
     if not group.wait(READY_S):
         sys.exit(f"no {asked['hosts']} nodes with {asked['cpus']} free CPU(s) within {READY_S:g} s")

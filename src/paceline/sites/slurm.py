@@ -1,4 +1,4 @@
-"""Nodes of a Slurm cluster: inside an allocation by srun, else in a job that is submitted with sbatch and waited for."""
+"""Nodes of a Slurm cluster: inside an allocation by srun, else in a job that sbatch submits and we wait for."""
 
 from __future__ import annotations
 
@@ -69,9 +69,7 @@ class SlurmSite(CalledSite):
         """The job holds the nodes for the whole study, and ends when we leave."""
         self._output = Path.cwd() / f"paceline-slurm-{os.getpid()}.log"
         command = sbatch_command(cluster, self._output)
-        done = subprocess.run(
-            command, env={**os.environ, **variables}, capture_output=True, text=True, check=False
-        )
+        done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SiteError(f"sbatch: {(done.stderr or done.stdout).strip()}")
         self._job = done.stdout.strip().split(";")[0]

@@ -24,6 +24,7 @@ class Elsewhere(LocalSite):
         self.answers, self.asked, self.delivered = list(answers), [], []  # type: ignore[var-annotated]
 
     def each_host(self, argv: Sequence[str], env: Mapping[str, str], *, within_s: float) -> list[Answer]:
+        del env, within_s
         self.asked.append(list(argv))
         return self.answers.pop(0)
 

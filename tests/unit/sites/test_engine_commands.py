@@ -15,10 +15,10 @@ from paceline.sites.remote.launch import HOME, KEY
 from paceline.sites.slurm import sbatch_command, srun_command
 
 
-def cluster(site: str, hosts: int = 2, **options: Any) -> ClusterChoice:
+def cluster(site: str, count: int = 2, **options: Any) -> ClusterChoice:
     knobs = {name: knob.default for name, knob in load_site(site).limits().knobs.items()}
     return ClusterChoice(
-        site=site, hosts=hosts, workers_per_host=2, threads_per_worker=3, device="cpu", network=None,
+        site=site, hosts=count, workers_per_host=2, threads_per_worker=3, device="cpu", network=None,
         oversubscribe=False, options=knobs | options,
     )  # fmt: skip
 
@@ -28,7 +28,7 @@ def value_after(command: list[str], flag: str) -> str:
 
 
 def test_open_mpi_gets_one_unbound_agent_a_host_and_the_names_of_the_secrets() -> None:
-    command = mpirun_command(cluster("mpi", hosts=2, options="-v", **{"hosts": "a,b,c"}), is_open_mpi=True, is_root=True)
+    command = mpirun_command(cluster("mpi", options="-v", hosts="a,b,c"), is_open_mpi=True, is_root=True)
 
     assert value_after(command, "--np") == "2"
     assert value_after(command, "--map-by") == "ppr:1:node"
@@ -49,7 +49,7 @@ def test_mpich_gets_its_own_words() -> None:
 
 @pytest.mark.parametrize("site", ["ssh", "mpi"])
 def test_too_few_named_hosts_are_refused_with_where_to_name_them(site: str) -> None:
-    refusal = load_site(site).limits().refuses(cluster(site, hosts=3, **{"hosts": "a, b"}))
+    refusal = load_site(site).limits().refuses(cluster(site, 3, hosts="a, b"))
 
     assert refusal is not None
     assert f"[cluster.{site}] names 2" in refusal
@@ -92,7 +92,7 @@ def pods_of(kind: str, made: dict[str, Any]) -> list[tuple[int, dict[str, Any]]]
 
 @pytest.mark.parametrize("kind", [JOB, PYTORCH_JOB, MPI_JOB])
 def test_manifests_ask_for_as_many_pods_as_hosts_each_on_a_node_of_its_own(kind: str) -> None:
-    asked = cluster("kubernetes", hosts=4, kind=kind, image="mine:1", memory="8Gi", gpus_per_node=2)
+    asked = cluster("kubernetes", 4, kind=kind, image="mine:1", memory="8Gi", gpus_per_node=2)
     made = manifest(asked)
     pods = pods_of(kind, made)
 

@@ -30,12 +30,13 @@ SILENCE_S = 120.0
 GRACE_S = 2.0
 REAP_S = 10.0
 CONNECT_S = 5.0
+CHILDREN_EVERY_S = 5.0
 SIOCGIFADDR = 0x8915
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
-class Hands(object):
+class Hands:
     """What a host can be asked to do: each method without underscore, with the request's fields as arguments."""
 
     def __init__(self, receive, send, tether, address):
@@ -45,6 +46,7 @@ class Hands(object):
         self._address = address
         self._sending = threading.Lock()
         self._started = {}
+        self._families = {}
         self._job = None
 
     def serve(self):
@@ -59,13 +61,15 @@ class Hands(object):
                 try:
                     answer = getattr(self, request.pop("do"))(**request)
                 except Exception as error:
-                    answer = {"error": "{}: {}".format(type(error).__name__, error)}
-                # What has to be told after the answer: the bytes of a file.
-                follows = answer.pop("follows", ())
+                    answer = {"error": f"{type(error).__name__}: {error}"}
+                # What has to be told after the answer: the bytes of a file, and that they are over.
+                follows = answer.pop("follows", None)
                 with self._sending:
                     self._send_frame(json.dumps({"number": number, "answer": answer}).encode())
-                    for frame in follows:
-                        self._send_frame(frame)
+                    if follows is not None:
+                        for frame in follows:
+                            self._send_frame(frame)
+                        self._send_frame(b"")
         self.stop()
 
     def hello(self):
@@ -97,20 +101,17 @@ class Hands(object):
         """Which of these files are not there, or are others."""
         return {"paths": [path for path, wanted in digests.items() if digest(path) != wanted]}
 
-    def put(self, path, size, mode):
-        """Take a file; its bytes follow the request."""
-        os.makedirs(os.path.dirname(path), exist_ok=True)
+    def put(self, path, mode):
+        """Take a file; its bytes follow the request, then an empty frame."""
         part = "{}.{}.part".format(path, os.getpid())
         failed = None
         try:
+            os.makedirs(os.path.dirname(path), exist_ok=True)
             file = open(part, "wb")
         except OSError as error:
             file, failed = open(os.devnull, "wb"), error  # the bytes come all the same
         with file:
-            while size > 0:
-                frame = self._receive()
-                size -= len(frame)
-                file.write(frame)
+            file.writelines(iter(self._receive, b""))
         if failed:
             raise failed
         os.chmod(part, mode)
@@ -128,7 +129,7 @@ class Hands(object):
         return {"digests": found}
 
     def get(self, path):
-        """Give a file; its bytes follow the answer."""
+        """Give a file; its bytes follow the answer, then an empty frame."""
         return {"size": os.path.getsize(path), "follows": _frames(path)}
 
     def run(self, argv, env, timeout_s):
@@ -139,7 +140,7 @@ class Hands(object):
                 stderr=subprocess.STDOUT, timeout=timeout_s,
             )  # fmt: skip
         except subprocess.TimeoutExpired:
-            return {"code": 124, "text": "not done after {:g} s".format(timeout_s)}
+            return {"code": 124, "text": f"not done after {timeout_s:g} s"}
         except OSError as error:
             return {"code": 127, "text": str(error)}
         return {"code": done.returncode, "text": done.stdout.decode(errors="replace")[-20000:]}
@@ -160,7 +161,7 @@ class Hands(object):
 
     def usage(self):
         """What each process and its children have used so far, and what the host's devices carried."""
-        used = {name: _usage(popen.pid) for name, popen in self._started.items() if popen.poll() is None}
+        used = {name: _usage(self._family(one.pid)) for name, one in self._started.items() if one.poll() is None}
         sent, received = _traffic()
         return {"processes": used, "sent_bytes": sent, "received_bytes": received}
 
@@ -188,6 +189,15 @@ class Hands(object):
         if self._job:
             _sweep(self._job)
         return {"stuck": [name for name, popen in started.items() if not _gone(popen, REAP_S)]}
+
+    def _family(self, pid):
+        """A process and its children. Old ones are asked seldom for new ones: the question costs a read a thread."""
+        now = time.monotonic()
+        begun, again, known = self._families.get(pid, (now, now, []))
+        if now >= again:
+            known, again = _descendants(pid), now + min(CHILDREN_EVERY_S, (now - begun) / 4)
+        self._families[pid] = (begun, again, known)
+        return [pid] + known
 
     def _tell_end(self, name, popen):
         code = popen.wait()
@@ -225,7 +235,7 @@ def _sweep(job):
                 os.kill(int(path.split("/")[2]), signal.SIGKILL)
 
 
-def digest(path):
+def digest(path: "str | os.PathLike[str]") -> "str | None":
     """SHA-256 of a file; None where there is none that can be read."""
     made = hashlib.sha256()
     try:
@@ -252,7 +262,7 @@ def _cores():
     seen, turns = {}, {}
     for core in sorted(os.sched_getaffinity(0)):
         try:
-            with open("/sys/devices/system/cpu/cpu{}/topology/thread_siblings_list".format(core)) as file:
+            with open(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list") as file:
                 physical = file.read().strip()
         except OSError:
             physical = str(core)
@@ -279,35 +289,34 @@ def _address_of(device):
     return socket.inet_ntoa(told[20:24])
 
 
-def _usage(pid):
+def _usage(pids):
     total = {"rss_bytes": 0.0, "cpu_s": 0.0, "read_bytes": 0.0, "written_bytes": 0.0}
-    for one in [pid] + _descendants(pid):
+    for one in pids:
         with contextlib.suppress(OSError, ValueError, IndexError):
-            with open("/proc/{}/stat".format(one)) as file:
+            with open(f"/proc/{one}/stat") as file:
                 fields = file.read().rpartition(")")[2].split()
             total["cpu_s"] += (int(fields[11]) + int(fields[12])) / TICKS
             total["rss_bytes"] += int(fields[21]) * PAGE
-            total["read_bytes"] += float(_found("/proc/{}/io".format(one), "read_bytes") or 0)
-            total["written_bytes"] += float(_found("/proc/{}/io".format(one), "write_bytes") or 0)
+            total["read_bytes"] += float(_found(f"/proc/{one}/io", "read_bytes") or 0)
+            total["written_bytes"] += float(_found(f"/proc/{one}/io", "write_bytes") or 0)
     return total
 
 
 def _descendants(pid):
     found = []
-    for path in glob.glob("/proc/{}/task/*/children".format(pid)):
+    for path in glob.glob(f"/proc/{pid}/task/*/children"):
         found += [int(child) for child in _words(path)]
     return found + [deeper for child in found for deeper in _descendants(child)]
 
 
 def _traffic():
     sent = received = 0
-    with contextlib.suppress(OSError):
-        with open("/proc/net/dev") as file:
-            for line in file:
-                _, colon, numbers = line.partition(":")
-                if colon:
-                    fields = numbers.split()
-                    received, sent = received + int(fields[0]), sent + int(fields[8])
+    with contextlib.suppress(OSError), open("/proc/net/dev") as file:
+        for line in file:
+            _, colon, numbers = line.partition(":")
+            if colon:
+                fields = numbers.split()
+                received, sent = received + int(fields[0]), sent + int(fields[8])
     return sent, received
 
 
@@ -344,7 +353,7 @@ def connected(addresses, key):
             answer_challenge(connection, key)
             deliver_challenge(connection, key)
         except (OSError, EOFError, AssertionError, ProcessError) as error:
-            said.append("{}: {}".format(address, error))
+            said.append(f"{address}: {error}")
         else:
             return connection, own
     sys.exit("{} cannot call home: {}".format(socket.gethostname(), "; ".join(said)))

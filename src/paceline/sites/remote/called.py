@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import tempfile
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
+from typing import IO
 
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.processes import tethered
@@ -27,7 +29,7 @@ class CalledSite(RemoteSite):
     def __init__(self) -> None:
         super().__init__()
         self._program: subprocess.Popen[bytes] | None = None
-        self._said = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as we
+        self._said: IO[bytes] | None = None
 
     @abstractmethod
     def start_agents(self, cluster: ClusterChoice, variables: dict[str, str]) -> subprocess.Popen[bytes] | None:
@@ -50,6 +52,8 @@ class CalledSite(RemoteSite):
 
     def spawn(self, command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """Start a program tied to us, with these variables beside ours."""
+        if self._said is None:
+            self._said = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as we
         self._said.seek(0)
         self._said.truncate()
         return subprocess.Popen(
@@ -65,6 +69,8 @@ class CalledSite(RemoteSite):
 
     def last_words(self) -> str:
         """The end of what the program said."""
+        if self._said is None:
+            return "nothing was said"
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").strip().splitlines()
         return " / ".join(line.strip() for line in lines[-4:] if line.strip()) or "nothing was said"
@@ -74,8 +80,9 @@ class CalledSite(RemoteSite):
         if program is None:
             return
         # It ends by itself when its agents have; a hint, then force, for one that does not.
-        for end in (lambda: None, program.terminate, program.kill):
-            end()
+        for force in (None, signal.SIGTERM, signal.SIGKILL):
+            if force is not None:
+                program.send_signal(force)
             try:
                 program.wait(LEAVING_S)
             except subprocess.TimeoutExpired:

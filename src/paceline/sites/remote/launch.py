@@ -53,7 +53,9 @@ def through_pipes(command: Sequence[str], what: str) -> Agent:
         SiteError: the command ended before the agent spoke; with what it said.
     """
     popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
-    assert popen.stdin and popen.stdout and popen.stderr
+    assert popen.stdin
+    assert popen.stdout
+    assert popen.stderr
     said: list[bytes] = []
     reading = threading.Thread(target=_keep_last, args=(popen.stderr, said), daemon=True)
     reading.start()
@@ -81,9 +83,10 @@ def through_pipes(command: Sequence[str], what: str) -> Agent:
 
 
 def _keep_last(stream: Any, said: list[bytes]) -> None:
-    for line in stream:
-        said.append(line)
-        del said[:-20]
+    with stream:
+        for line in stream:
+            said.append(line)
+            del said[:-20]
 
 
 class Home:
@@ -109,7 +112,8 @@ class Home:
         Raises:
             SiteError: fewer came.
         """
-        deadline, agents = time.monotonic() + within_s, []
+        deadline = time.monotonic() + within_s
+        agents: list[Agent] = []
         while len(agents) < count:
             try:
                 taken, _ = self._listening.accept()
@@ -134,10 +138,16 @@ class Home:
             answer_challenge(connection, self._key.encode())
         except (OSError, EOFError, AssertionError, ProcessError):
             connection.close()
+            taken.close()
             return None
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
-        # Shut down rather than closed: a thread of ours is reading.
-        return Agent(connection.recv_bytes, connection.send_bytes, lambda: taken.shutdown(socket.SHUT_RDWR))
+
+        def close() -> None:
+            # A thread of ours is reading: it hears the end.
+            taken.shutdown(socket.SHUT_RDWR)
+            taken.close()
+
+        return Agent(connection.recv_bytes, connection.send_bytes, close)
 
     def close(self) -> None:
         self._listening.close()

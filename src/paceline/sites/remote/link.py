@@ -21,7 +21,8 @@ ANSWER_S = 60.0
 TRIPS = 8
 """Of which the shortest is believed when clocks are compared."""
 GONE: dict[str, Any] = {"processes": {}, "sent_bytes": 0, "received_bytes": 0}
-In, Out = TypeVar("In"), TypeVar("Out")
+In = TypeVar("In")
+Out = TypeVar("Out")
 LOST = -9
 """Exit code of processes on a host that is gone: nobody can tell how they ended."""
 
@@ -59,7 +60,9 @@ class Agent:
         self.about: dict[str, Any] = self.ask("hello")
         self.name: str = self.about["name"]
 
-    def ask(self, do: str, *, follows: Iterable[bytes] = (), within_s: float = ANSWER_S, **fields: Any) -> dict[str, Any]:
+    def ask(
+        self, do: str, *, follows: Iterable[bytes] = (), within_s: float = ANSWER_S, **fields: Any
+    ) -> dict[str, Any]:
         """One request and its answer.
 
         Raises:
@@ -79,7 +82,8 @@ class Agent:
         status = path.stat()
         with path.open("rb") as file:
             frames = iter(lambda: file.read(FRAME), b"")
-            self.ask("put", path=str(path), size=status.st_size, mode=status.st_mode & 0o777, follows=frames)
+            # As many as come, then an empty one: a file may be longer than it says.
+            self.ask("put", path=str(path), mode=status.st_mode & 0o777, follows=itertools.chain(frames, [b""]))
 
     def wait(self, pid: int) -> int:
         """Block until a process of it ends; its exit code."""
@@ -153,12 +157,11 @@ class Agent:
             self._lose()
 
     def _take(self, into: Path, answer: dict[str, Any]) -> None:
-        size = answer.get("size", 0)
+        if "error" in answer:
+            return
         into.parent.mkdir(parents=True, exist_ok=True)
         with into.open("wb") as file:
-            while size > 0:
-                frame = self._receive()
-                size -= len(frame)
+            for frame in iter(self._receive, b""):
                 file.write(frame)
 
     def _keep_awake(self) -> None:

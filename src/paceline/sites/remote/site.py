@@ -191,9 +191,7 @@ class RemoteSite(Site):
         hosts = []
         for one, clock in zip(self._agents, self._clocks, strict=True):
             about = {key: one.about[key] for key in ("cpu_model", "kernel", "memory_bytes", "python", "address")}
-            hosts.append(
-                {"host": one.name, **about, "clock_offset_s": clock.offset_s, "clock_error_s": clock.error_s}
-            )
+            hosts.append({"host": one.name, **about, "clock_offset_s": clock.offset_s, "clock_error_s": clock.error_s})
         return {"hosts": hosts, "launch_s": self._launch_s, "lost": self.lost_hosts(), **self.engine_facts()}
 
     def traffic(self) -> dict[str, int]:

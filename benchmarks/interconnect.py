@@ -1,0 +1,114 @@
+"""What studies/interconnect.toml must show: no faster link is slower, and what a slow link costs is what its rate says.
+
+Runs what is missing of it and of studies/exposed.toml (about an hour and a half), or reads what is recorded.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+from claims import Claim, parser, publish, say
+from paceline.compare import gather
+from paceline.compare.runs import Runs
+from paceline.plan.trial import Trial
+from paceline.record import Record
+from paceline.spec import load_study
+from paceline.stats import holm, ratio_interval, shared_spread
+from paceline.workbench import Workbench
+
+STUDIES = Path(__file__).parent.parent / "studies"
+SURE = 0.05
+EXPOSED_WITHIN = 0.15
+
+
+def recorded(name: str, *, run: bool) -> list[Runs]:
+    bench = Workbench(load_study(STUDIES / f"{name}.toml"), Path(".paceline"))
+    if run:
+        say(f"running what is missing of {name}")
+        bench.run()
+    return gather(bench.records(), bench.trials())
+
+
+def monotone(groups: Sequence[Runs]) -> list[Claim]:
+    """Pairs of links under the same training: the slower one may not be the faster training, for sure."""
+    measured = [group for group in groups if group.measured and group.trial.cluster.network is not None]
+    pairs = [
+        (slow, fast)
+        for one, other in combinations(measured, 2)
+        if _training(one.trial) == _training(other.trial)
+        for slow, fast in [sorted((one, other), key=lambda group: _rate(group.trial))]
+    ]
+    spread = shared_spread([(fast.by_round("throughput"), slow.by_round("throughput")) for slow, fast in pairs])
+    ratios = [
+        ratio_interval(fast.by_round("throughput"), slow.by_round("throughput"), spread=spread) for slow, fast in pairs
+    ]
+    # Two-sided p values: of a faster link that looks slower, half of it speaks against the claim.
+    adjusted = holm([(ratio.p or 1.0) if ratio.value < 1 else 1.0 for ratio in ratios])
+    return [
+        Claim(
+            name=f"{fast.trial.framework.name} {fast.trial.workload.name} {fast.trial.cluster.hosts} hosts: "
+            f"{_label(fast.trial)} ÷ {_label(slow.trial)}",
+            ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+            claim="not below 1 (Holm)", holds=p >= SURE, n=ratio.n_pairs, facts={"p_adjusted": p},
+        )
+        for (slow, fast), ratio, p in zip(pairs, ratios, adjusted, strict=True)
+    ]  # fmt: skip
+
+
+def exposed(groups: Sequence[Runs]) -> list[Claim]:
+    """Exposed communication over 2(P − 1)/P · bytes ÷ achieved bandwidth."""
+    claims = []
+    for group in groups:
+        if not group.measured:
+            continue
+        ranks = group.trial.workers
+        found = {
+            record.repeat: (summary.communication_transfer_s or 0.0)
+            / (2 * (ranks - 1) / ranks * record.inputs["gradient_bytes"] / _achieved(record))
+            for record, summary in group.measured
+        }
+        ratio = ratio_interval(found, dict.fromkeys(found, 1.0))
+        claims.append(
+            Claim(
+                name=f"exposed ÷ what the link says, {ranks} hosts",
+                ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+                claim=f"within {EXPOSED_WITHIN:.0%} of 1", holds=abs(ratio.value - 1) <= EXPOSED_WITHIN, n=len(found),
+            )
+        )  # fmt: skip
+    return claims
+
+
+def _achieved(record: Record) -> float:
+    """Bytes a second of the slowest link."""
+    links = record.state["site"]["links"]
+    return min(min(link["sent_bytes_per_s"], link["received_bytes_per_s"]) for link in links)
+
+
+def _training(trial: Trial) -> tuple[object, ...]:
+    return trial.framework, trial.workload, trial.cluster.hosts, trial.measure
+
+
+def _rate(trial: Trial) -> float:
+    network = trial.cluster.network
+    rate = network.bandwidth_bytes_per_s if network else None
+    return float("inf") if rate is None else rate
+
+
+def _label(trial: Trial) -> str:
+    return trial.cluster.network.label if trial.cluster.network else "as it is"
+
+
+def main() -> int:
+    options = parser(__doc__ or "")
+    options.add_argument("--no-run", action="store_true", help="only look at what is recorded")
+    args = options.parse_args()
+    claims = monotone(recorded("interconnect", run=not args.no_run))
+    claims += exposed(recorded("exposed", run=not args.no_run))
+    return publish(claims, as_json=args.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
