@@ -15,7 +15,20 @@ from types import FrameType
 from paceline._version import __version__
 from paceline.errors import PacelineError
 
-COMMANDS = ("doctor", "env", "probe", "plan", "run", "check", "compare", "calibrate", "predict", "validate", "report", "export")
+COMMANDS = (
+    "doctor",
+    "env",
+    "probe",
+    "plan",
+    "run",
+    "check",
+    "compare",
+    "calibrate",
+    "predict",
+    "validate",
+    "report",
+    "export",
+)
 """Modules of this package, in workflow order."""
 EXIT_INTERRUPTED = 130
 EXIT_DEFECT = 70

@@ -19,7 +19,9 @@ def add_parser(commands: Any) -> None:
     parser = commands.add_parser("calibrate", help="fit the performance model to a study, measuring what it needs")
     parser.add_argument("study", help="study file (TOML)")
     parser.add_argument(
-        "--budget", default=BUDGET, help="time for runs beyond the study's own, chosen to tell most (default: %(default)s)"
+        "--budget",
+        default=BUDGET,
+        help="time for runs beyond the study's own, chosen to tell most (default: %(default)s)",
     )
     parser.add_argument("--no-run", action="store_true", help="only fit what is recorded")
     add_common(parser)

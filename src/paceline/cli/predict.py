@@ -23,7 +23,9 @@ HOUR_S = 3600.0
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("predict", help="what a configuration that was never run would take")
-    parser.add_argument("study", nargs="?", help="study (TOML) that was calibrated; without it: all of the store, or a guess")
+    parser.add_argument(
+        "study", nargs="?", help="study (TOML) that was calibrated; without it: all of the store, or a guess"
+    )
     parser.add_argument("--workers", default=WORKERS, help="e.g. 2..4096 (doubling) or 1,3,6 (default: %(default)s)")
     parser.add_argument("--workers-per-host", type=int, default=1, help="default: %(default)s")
     parser.add_argument("--batch", type=int, help="samples a worker; by default the largest that was run")
@@ -34,8 +36,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--model", help="of several that were calibrated; with --device: which to guess")
     parser.add_argument("--device", help="guess from data sheets, e.g. V100-SXM2; nothing needs to be measured")
     parser.add_argument("--what-if", metavar="CHANGES", help="e.g. bandwidth=x4,compression=fp16,bucket=5MB")
-    parser.add_argument("--helps-most", action="store_true", help="which single change helps most, best bucket size included")
-    parser.add_argument("--epoch", type=int, metavar="SAMPLES", help="samples of an epoch: prints its time, cost and energy")
+    parser.add_argument(
+        "--helps-most", action="store_true", help="which single change helps most, best bucket size included"
+    )
+    parser.add_argument(
+        "--epoch", type=int, metavar="SAMPLES", help="samples of an epoch: prints its time, cost and energy"
+    )
     parser.add_argument("--price", type=float, metavar="P", help="of a host and hour, in your currency")
     parser.add_argument("--power", type=float, metavar="W", help="of a host, in watts")
     parser.add_argument("--memory", metavar="SIZE", help="of a worker, e.g. 16GB: says what fits")

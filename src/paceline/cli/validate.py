@@ -24,7 +24,9 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--table", metavar="FILE.csv", help="measurements of others: docs/reference/tables.md")
     parser.add_argument("--fit", metavar="CONDITION", help='rows to fit on, e.g. "num_nodes<=4"; the rest is predicted')
     parser.add_argument("--only", metavar="CONDITION", help='rows to look at, e.g. "cluster=aws"')
-    parser.add_argument("--published", nargs="?", const="", metavar="DIR", help=f"the published tables (default: ${PUBLISHED})")
+    parser.add_argument(
+        "--published", nargs="?", const="", metavar="DIR", help=f"the published tables (default: ${PUBLISHED})"
+    )
     parser.add_argument("--split", metavar="FILE.toml", help="records of our own, by a split that is fixed in a file")
     parser.add_argument("--points", action="store_true", help="print every point")
     add_common(parser)
@@ -34,7 +36,9 @@ def add_parser(commands: Any) -> None:
 def main(args: argparse.Namespace) -> int:
     asked = [name for name in ("table", "published", "split") if getattr(args, name) is not None]
     if len(asked) != 1:
-        raise PacelineError("what should be validated?", hint='one of: --table FILE.csv --fit "num_nodes<=4", --published, --split FILE')
+        raise PacelineError(
+            "what should be validated?", hint='one of: --table FILE.csv --fit "num_nodes<=4", --published, --split FILE'
+        )
     return {"table": _table, "published": _published, "split": _split}[asked[0]](args)
 
 

@@ -100,11 +100,14 @@ class MXNet(Framework):
                 one_process=True, doc="Devices of one process; gradients are added up on the devices, tensor by tensor."
             ),
             "dist_sync": Strategy(
-                exchange="server", servers_per_host=1,
-                doc=f"One process a worker, gradients averaged by ps-lite's servers. {SHARED} A lone worker has none."
+                exchange="server",
+                servers_per_host=1,
+                doc=f"One process a worker, gradients averaged by ps-lite's servers. {SHARED} A lone worker has none.",
             ),
             "dist_async": Strategy(
-                strategy_class="asynchronous", exchange="server", servers_per_host=1,
+                strategy_class="asynchronous",
+                exchange="server",
+                servers_per_host=1,
                 doc=f"One process a worker; ps-lite's servers apply each gradient when it comes. {SHARED}",
             ),
         },

@@ -92,7 +92,9 @@ class TensorFlow(Framework):
                 doc="MirroredStrategy: the workers of a host are logical CPUs of one process.",
             ),
             "parameter_server": Strategy(
-                strategy_class="asynchronous", exchange="server", servers_per_host=1,
+                strategy_class="asynchronous",
+                exchange="server",
+                servers_per_host=1,
                 doc="Variables on parameter servers, one a host, which share the cores of its workers; every worker "
                 "reads, computes and updates without waiting for others (between-graph replication).",
             ),

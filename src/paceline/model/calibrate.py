@@ -124,7 +124,10 @@ class _Problem:
             first = self._first.copy()
             first[INDEX["start"]], first[INDEX["byte_s"]] = begin, byte
             found = least_squares(
-                self.residuals, first / self.scale, bounds=(np.zeros(len(NAMES)), HIGH / self.scale + 1e-12), x_scale=1.0
+                self.residuals,
+                first / self.scale,
+                bounds=(np.zeros(len(NAMES)), HIGH / self.scale + 1e-12),
+                x_scale=1.0,
             )
             if best is None or found.cost < best.cost - 1e-12:
                 best = found
@@ -181,7 +184,9 @@ def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
         )
     most = max(one.conditions.workers for one in evidence.trainings)
     if most < 2 and not evidence.collectives:
-        sentences.append("nothing was exchanged: latency and bandwidth are not known; run two workers, or probe the network")
+        sentences.append(
+            "nothing was exchanged: latency and bandwidth are not known; run two workers, or probe the network"
+        )
     elif "wire" in silent:
         sentences.append("no link was the limit: how much of a link's bandwidth is reached is assumed to be 95 %")
     if most >= 2 and "start" in silent and "contention" in silent:
@@ -309,4 +314,3 @@ def _same_links(one: Trial, other: Trial) -> bool:
         return trial.framework.name, trial.cluster.site, trial.cluster.device, options
 
     return links(one) == links(other)
-

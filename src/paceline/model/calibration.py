@@ -114,7 +114,11 @@ class Calibration:
 
     def to_json(self) -> dict[str, Any]:
         data = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        data["family"], data["hull"], data["straggling"] = asdict(self.family), asdict(self.hull), asdict(self.straggling)
+        data["family"], data["hull"], data["straggling"] = (
+            asdict(self.family),
+            asdict(self.hull),
+            asdict(self.straggling),
+        )
         data["ready"] = asdict(self.ready) if self.ready else None
         for name in ("vector", "low", "high", "draws"):
             data[name] = np.asarray(data[name]).tolist()

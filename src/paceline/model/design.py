@@ -31,7 +31,9 @@ def next_run(
     for evidence in families:
         known = {_key(one.conditions) for one in evidence.trainings}
         calibration = fit(evidence)
-        rows = np.array([gradient(calibration.vector, one.conditions, calibration.straggling) for one in evidence.trainings])
+        rows = np.array(
+            [gradient(calibration.vector, one.conditions, calibration.straggling) for one in evidence.trainings]
+        )
         last = max(evidence.trainings, key=lambda one: one.conditions.workers).conditions
         target = last.change(workers=last.workers * FARTHER, hosts=last.hosts * FARTHER)
         wanted = gradient(calibration.vector, target, calibration.straggling)
@@ -79,7 +81,9 @@ def _candidates(
         for factor in (0.5, 2.0):
             batch = max(1, round(one.batch * factor))
             axes = {"workload.batch_per_worker": (batch,), "workload.batch_global": (None,)}
-            found.append(({**axes, **_size(one)}, one.change(batch=float(batch)), f"batch {batch} on {one.workers} worker(s)"))
+            found.append(
+                ({**axes, **_size(one)}, one.change(batch=float(batch)), f"batch {batch} on {one.workers} worker(s)")
+            )
     more = last.workers * 2
     if last.hosts == 1 and more * threads <= cores:
         axes = {"cluster.workers_per_host": (more,)}
@@ -88,6 +92,4 @@ def _candidates(
 
 
 def _size(conditions: Conditions) -> dict[str, tuple[Any, ...]]:
-    return {
-        "cluster.hosts": (conditions.hosts,), "cluster.workers_per_host": (conditions.workers // conditions.hosts,)
-    }
+    return {"cluster.hosts": (conditions.hosts,), "cluster.workers_per_host": (conditions.workers // conditions.hosts,)}

@@ -105,7 +105,9 @@ def ready_of_layer_trace(rows: Sequence[Row]) -> Ready:
     times = np.cumsum([number(row[backward]) or 0.0 for row in ordered])
     if times[-1] <= 0:
         raise PacelineError("the backward times of this trace are all zero", hint="export them with the trace")
-    kept = [(float(time / times[-1]), (number(row[sizes]) or 0.0) * scale) for time, row in zip(times, ordered, strict=True)]
+    kept = [
+        (float(time / times[-1]), (number(row[sizes]) or 0.0) * scale) for time, row in zip(times, ordered, strict=True)
+    ]
     kept = [(fraction, size) for fraction, size in kept if size > 0]
     return Ready(fractions=tuple(one[0] for one in kept), bytes=tuple(one[1] for one in kept), measured=True)
 

@@ -33,8 +33,12 @@ UNKNOWNS = (
     Unknown(name="input_per_sample_s", unit="s", doc="input of a step, for each sample"),
     Unknown(name="alpha_s", unit="s", doc="one message to a neighbour, whatever its size"),
     Unknown(name="byte_s", unit="s/B", doc="a byte through the library, on a link that is no limit"),
-    Unknown(name="wire", unit="1", doc="time of a byte on a link, over what its bandwidth says", high=10.0, default=1.05),
-    Unknown(name="start", unit="1", doc="part of the backward pass before the exchange may begin", high=1.0, default=1.0),
+    Unknown(
+        name="wire", unit="1", doc="time of a byte on a link, over what its bandwidth says", high=10.0, default=1.05
+    ),
+    Unknown(
+        name="start", unit="1", doc="part of the backward pass before the exchange may begin", high=1.0, default=1.0
+    ),
     Unknown(name="contention", unit="1", doc="computing lost for each second of exchange behind it", high=1.0),
 )
 NAMES = tuple(unknown.name for unknown in UNKNOWNS)

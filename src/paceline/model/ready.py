@@ -84,7 +84,7 @@ def _by_arithmetic(graph: Graph) -> dict[str, float]:
 def _in_order(fractions: Mapping[str, float], sizes: Mapping[str, float], *, measured: bool) -> Ready:
     names = sorted(sizes, key=lambda name: fractions[name])
     return Ready(
-        fractions=tuple(fractions[name] for name in names), bytes=tuple(sizes[name] for name in names), measured=measured
+        fractions=tuple(fractions[name] for name in names),
+        bytes=tuple(sizes[name] for name in names),
+        measured=measured,
     )
-
-

@@ -38,9 +38,7 @@ def overlapped(profile: Profile, messages: Messages, costs_s: Floats) -> Terms:
 
 def closed(profile: Profile, *, exposed_s: float, communication_s: float) -> Terms:
     """The whole step around what of the exchange shows."""
-    busy = (
-        profile.overhead_s + profile.forward_total_s + profile.backward_total_s + exposed_s + profile.update_s
-    )
+    busy = profile.overhead_s + profile.forward_total_s + profile.backward_total_s + exposed_s + profile.update_s
     feeding = profile.input_s + profile.copy_s
     shown = max(0.0, feeding - busy) if profile.prefetch else feeding
     return Terms(

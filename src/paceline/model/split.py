@@ -1,8 +1,8 @@
 """Splits of our own records, fixed in a file before the test runs, and what all models make of them. Pure but for the file.
 
-    [split]
-    records = "../records/lab-resnet44"       # a store, beside the file
-    fit = "hosts<=2 and network!=300Mbit"     # columns: workers, hosts, batch, network, framework, model
+[split]
+records = "../records/lab-resnet44"       # a store, beside the file
+fit = "hosts<=2 and network!=300Mbit"     # columns: workers, hosts, batch, network, framework, model
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def read_split(path: Path) -> Split:
     data: dict[str, Any] = read_toml(path, kind="split", where="see validation/splits", form=form).get("split", {})
     missing = [key for key in ("records", "fit") if not isinstance(data.get(key), str)]
     if missing:
-        raise SpecError(f"{path}: [split] lacks {', '.join(missing)}", hint='see validation/splits')
+        raise SpecError(f"{path}: [split] lacks {', '.join(missing)}", hint="see validation/splits")
     return Split(records=data["records"], condition=data["fit"])
 
 
@@ -83,5 +83,10 @@ def validate_family(evidence: Evidence, known: Sequence[Training], asked: Sequen
 def _point(training: Training) -> Point:
     asked = training.conditions
     return Point(
-        group="", workers=asked.workers, hosts=asked.hosts, batch=asked.batch, step_s=training.step_s, row=row_of(training)
+        group="",
+        workers=asked.workers,
+        hosts=asked.hosts,
+        batch=asked.batch,
+        step_s=training.step_s,
+        row=row_of(training),
     )

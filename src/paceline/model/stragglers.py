@@ -74,7 +74,9 @@ def straggling_of(computing_s: Floats) -> Straggling:
         persistence = float(np.clip(products, -1.0, 1.0))
     means = computing_s.mean(axis=1)
     slowest = float(means.max() / means.mean()) if workers > 1 else 1.0
-    return Straggling(spread=spread, persistence=persistence, slowest=_beyond_chance(slowest, spread, persistence, steps, workers))
+    return Straggling(
+        spread=spread, persistence=persistence, slowest=_beyond_chance(slowest, spread, persistence, steps, workers)
+    )
 
 
 def _beyond_chance(slowest: float, spread: float, persistence: float, steps: int, workers: int) -> float:

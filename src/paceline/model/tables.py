@@ -151,7 +151,9 @@ def matching(condition: str, columns: Sequence[str]) -> Callable[[Row], bool]:
     for part in re.split(r"\band\b", condition):
         match = _COMPARISON.fullmatch(part)
         if not match:
-            raise SpecError(f"--fit {condition!r}: {part.strip()!r} is no comparison", hint='write: --fit "num_nodes<=4"')
+            raise SpecError(
+                f"--fit {condition!r}: {part.strip()!r} is no comparison", hint='write: --fit "num_nodes<=4"'
+            )
         column, how, wanted = match.groups()
         if column not in columns:
             raise SpecError(f"--fit: the table has no column {column!r}", hint=did_you_mean(column, columns))

@@ -68,7 +68,10 @@ def chakra_trace(spans: Sequence[Span]) -> bytes:
         carries = span.bytes is not None
         attributes = [_attribute("is_cpu_op", _bool(not carries))]
         if span.bytes is not None:
-            attributes += [_attribute("comm_type", _int64(ALL_REDUCE)), _attribute("comm_size", _int64(int(span.bytes)))]
+            attributes += [
+                _attribute("comm_type", _int64(ALL_REDUCE)),
+                _attribute("comm_size", _int64(int(span.bytes))),
+            ]
         node = _varint_field(1, number) + _text(2, span.name)
         node += _varint_field(3, COMM_COLL_NODE if carries else COMP_NODE)
         node += b"".join(_varint_field(5, before) for before in span.after)
@@ -154,15 +157,24 @@ def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int
                 end = max(end, float(when))
                 spans.append(
                     Span(
-                        name=f"all-reduce {index}", rank=rank, stream="communication", start_s=end, duration_s=float(cost),
-                        bytes=conditions.messages[index], after=(len(spans) - first - 1,) if index else (backward - 1,),
+                        name=f"all-reduce {index}",
+                        rank=rank,
+                        stream="communication",
+                        start_s=end,
+                        duration_s=float(cost),
+                        bytes=conditions.messages[index],
+                        after=(len(spans) - first - 1,) if index else (backward - 1,),
                     )
                 )
                 end += float(cost)
         last = len(spans) - first - 1
         spans.append(
             Span(
-                name="update", rank=rank, stream="compute", start_s=max(now, end), duration_s=terms.update_s,
+                name="update",
+                rank=rank,
+                stream="compute",
+                start_s=max(now, end),
+                duration_s=terms.update_s,
                 after=(backward, last) if last != backward else (backward,),
             )
         )

@@ -137,7 +137,5 @@ def noise_floor(points: Sequence[Point]) -> float | None:
     for point in points:
         key = (point.workers, point.hosts, point.batch, point.row.get("placement"))
         same.setdefault(key, []).append(point.step_s)
-    deviations = [
-        abs(value / np.mean(values) - 1) for values in same.values() if len(values) > 1 for value in values
-    ]
+    deviations = [abs(value / np.mean(values) - 1) for values in same.values() if len(values) > 1 for value in values]
     return float(np.mean(deviations)) if deviations else None

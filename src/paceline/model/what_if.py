@@ -44,11 +44,15 @@ def parse_changes(text: str) -> list[Change]:
         name, _, value = (word.strip() for word in part.partition("="))
         if name not in INPUTS or not value:
             known = did_you_mean(name, INPUTS)
-            raise PacelineError(f"--what-if {part.strip()!r}: no such input", hint=f"{known}; write it like bandwidth=x4")
+            raise PacelineError(
+                f"--what-if {part.strip()!r}: no such input", hint=f"{known}; write it like bandwidth=x4"
+            )
         try:
             apply = INPUTS[name](value)
         except ValueError as error:
-            raise PacelineError(f"--what-if {name}={value}: {error}", hint="a factor (x4) or a quantity (25Gbit)") from None
+            raise PacelineError(
+                f"--what-if {name}={value}: {error}", hint="a factor (x4) or a quantity (25Gbit)"
+            ) from None
         changes.append(Change(name=name, value=value, apply=apply))
     return changes
 
@@ -197,8 +201,6 @@ def best_bucket(calibration: Calibration, conditions: Conditions) -> tuple[float
     """(bytes, step) of the bucket size with the shortest step; None where gradients are not sent in buckets."""
     if not calibration.bucketed or calibration.ready is None or conditions.workers < 2:
         return None
-    steps = [
-        predict(calibration, with_buckets(calibration, conditions, size)).step.value for size in BUCKET_SIZES
-    ]
+    steps = [predict(calibration, with_buckets(calibration, conditions, size)).step.value for size in BUCKET_SIZES]
     index = int(np.argmin(steps))
     return BUCKET_SIZES[index], steps[index]

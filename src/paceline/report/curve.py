@@ -64,14 +64,24 @@ def _axes(across: _Scale, up: _Scale, workers: Sequence[int]) -> list[str]:
         if low <= power <= high:
             y = up(power)
             parts.append(f'<line x1="{left}" y1="{y}" x2="{right}" y2="{y}" stroke="#e3e3e3"/>')
-            parts.append(f'<text x="{left - 6}" y="{y + 4}" text-anchor="end" fill="#333">{format_count(2.0**power)}</text>')
+            parts.append(
+                f'<text x="{left - 6}" y="{y + 4}" text-anchor="end" fill="#333">{format_count(2.0**power)}</text>'
+            )
     parts.append(f'<text x="{(left + right) / 2}" y="{HEIGHT - 14}" text-anchor="middle" fill="#333">workers</text>')
     parts.append(f'<text x="{left}" y="{TOP - 10}" fill="#333">samples a second</text>')
     return parts
 
 
 def _curve(
-    name: str, curve: Sequence[Prediction], across: _Scale, up: _Scale, *, colour: str, dash: str, ideal: float, row: int
+    name: str,
+    curve: Sequence[Prediction],
+    across: _Scale,
+    up: _Scale,
+    *,
+    colour: str,
+    dash: str,
+    ideal: float,
+    row: int,
 ) -> list[str]:
     def place(one: Prediction, value: float) -> str:
         return f"{across(log2(one.conditions.workers))},{up(log2(value))}"

@@ -104,7 +104,9 @@ def _paid_columns(predictions: Sequence[Prediction], extras: Mapping[str, Any]) 
     if all("cost" in row for row in rows):
         columns.append(Column(header="cost", cells=tuple(f"{row['cost']['value']:.3g}" for row in rows)))
     if all("energy_j" in row for row in rows):
-        columns.append(Column(header="kWh", cells=tuple(f"{row['energy_j']['value'] / JOULES_A_KWH:.3g}" for row in rows)))
+        columns.append(
+            Column(header="kWh", cells=tuple(f"{row['energy_j']['value'] / JOULES_A_KWH:.3g}" for row in rows))
+        )
     if all("fits" in row for row in rows):
         columns.append(Column(header="fits", cells=tuple("yes" if row["fits"] else "no" for row in rows)))
     return columns
@@ -116,7 +118,9 @@ def _sentences(answer: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str
     if len(predictions) > 1:
         knee = answer["knee"]
         lines.append(
-            f"Efficiency stays above 80 % up to {knee} worker(s)." if knee else "Efficiency stays above 80 % throughout."
+            f"Efficiency stays above 80 % up to {knee} worker(s)."
+            if knee
+            else "Efficiency stays above 80 % throughout."
         )
         lines.append(f"Worth paying for: {answer['worth']} worker(s); beyond, a doubling brings less than half of one.")
     far = max(predictions, key=lambda one: one.extrapolated_by)

@@ -105,7 +105,10 @@ def test_noise_widens_the_intervals_and_they_hold_the_truth():
 def test_stragglers_are_waited_for():
     uneven = Straggling(spread=0.1, persistence=0.0, slowest=1.0)
     calibration = fit(
-        evidence(*(training(workers, batch, straggling=uneven) for workers in (1, 2) for batch in (4, 16)), collectives=PROBES)
+        evidence(
+            *(training(workers, batch, straggling=uneven) for workers in (1, 2) for batch in (4, 16)),
+            collectives=PROBES,
+        )
     )
     truth = training(64, 8, straggling=uneven)
     said = predict(calibration, truth.conditions)
@@ -134,7 +137,9 @@ def test_what_one_batch_cannot_tell_is_said():
 def test_steps_without_phases_are_fitted_too():
     calibration = fit(evidence(*(training(workers, batch, phases=False) for workers in (1, 2) for batch in (4, 8, 16))))
 
-    assert predict(calibration, training(2, 12).conditions).step.value == pytest.approx(training(2, 12).step_s, rel=0.03)
+    assert predict(calibration, training(2, 12).conditions).step.value == pytest.approx(
+        training(2, 12).step_s, rel=0.03
+    )
     assert any("cannot be told apart" in sentence for sentence in calibration.unidentified)
 
 
@@ -233,7 +238,9 @@ def test_changes_come_together(rich):
     assert both.conditions.exchanged == pytest.approx(2.6e6 / 4)
 
 
-@pytest.mark.parametrize("text", ["speed=x2", "bandwidth", "bandwidth=fast", "compression=zip", "accumulate=0", "compute=3"])
+@pytest.mark.parametrize(
+    "text", ["speed=x2", "bandwidth", "bandwidth=fast", "compression=zip", "accumulate=0", "compute=3"]
+)
 def test_a_change_that_nobody_knows_is_refused_with_what_to_write(text):
     with pytest.raises(PacelineError) as error:
         parse_changes(text)

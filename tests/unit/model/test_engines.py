@@ -157,7 +157,9 @@ def test_a_sweep_is_the_recurrence_for_each_configuration(step, factor):
 
 
 def test_accumulated_passes_are_exchanged_once():
-    profile = Profile(forward_s=np.array([1.0]), backward_s=np.array([2.0]), gradient_bytes=np.array([8.0]), update_s=0.5)
+    profile = Profile(
+        forward_s=np.array([1.0]), backward_s=np.array([2.0]), gradient_bytes=np.array([8.0]), update_s=0.5
+    )
     messages = bucketed(profile, AT_THE_END)
 
     terms = accumulated(profile, messages, np.array([4.0]), passes=3)

@@ -32,7 +32,8 @@ def test_what_is_not_in_the_catalogue_is_refused_with_the_nearest():
 def test_a_guess_scales_worse_on_a_slower_network():
     calibration = guess(load_workload("resnet50", {}), device("V100-SXM2"))
     fast, slow = (
-        predict(calibration, conditions_for(calibration, workers=16, batch=32, bandwidth=rate)) for rate in (12.5e9, 1.25e8)
+        predict(calibration, conditions_for(calibration, workers=16, batch=32, bandwidth=rate))
+        for rate in (12.5e9, 1.25e8)
     )
 
     assert slow.efficiency.value < 0.5 < fast.efficiency.value <= 1
@@ -136,7 +137,9 @@ def messages(data: bytes) -> list[bytes]:
 def test_a_chakra_trace_is_metadata_then_nodes_after_their_lengths():
     spans = [
         Span(name="backward", rank=0, stream="compute", start_s=0.0, duration_s=5e-3),
-        Span(name="all-reduce 0", rank=0, stream="communication", start_s=2e-3, duration_s=1e-3, bytes=4096.0, after=(0,)),
+        Span(
+            name="all-reduce 0", rank=0, stream="communication", start_s=2e-3, duration_s=1e-3, bytes=4096.0, after=(0,)
+        ),
     ]
     first, *nodes = messages(chakra_trace(spans))
 

@@ -119,7 +119,10 @@ def test_groups_with_nothing_to_predict_are_listed(tmp_path):
 
 
 def test_small_groups_are_shown_and_do_not_count(tmp_path):
-    rows = [row for row in table() if not row.startswith("net,aws,16")] + ["tiny,aws,1,1,8,1,,", "tiny,aws,2,2,8,1,,"] * 3
+    rows = [row for row in table() if not row.startswith("net,aws,16")] + [
+        "tiny,aws,1,1,8,1,,",
+        "tiny,aws,2,2,8,1,,",
+    ] * 3
     found = validate_table(points(rows, tmp_path), lambda point: point.hosts <= 1)
 
     assert {group.group: group.counts for group in found.groups} == {"net · aws": True, "tiny · aws": False}
@@ -166,7 +169,9 @@ def test_all_baselines_have_names_of_their_own():
 
 
 def test_figures_of_known_errors():
-    found = figures(np.array([1.1, 1.8, 3.0]), np.array([1.0, 2.0, 3.0]), (np.array([1, 1.9, 2]), np.array([2, 2, 2.5])))
+    found = figures(
+        np.array([1.1, 1.8, 3.0]), np.array([1.0, 2.0, 3.0]), (np.array([1, 1.9, 2]), np.array([2, 2, 2.5]))
+    )
 
     assert found.mape == pytest.approx(0.2 / 3)
     assert found.bias == pytest.approx(0.0)
