@@ -1,4 +1,4 @@
-"""How ranks of MPI find each other without mpirun: the first one starts a server of PMI-1, the protocol of MPICH's launchers.
+"""How ranks of MPI find each other without mpirun: the first starts a server of PMI-1, which MPICH's launchers speak.
 
 MPICH reads PMI_PORT, PMI_RANK and PMI_SIZE when it starts, connects, and asks in lines of `cmd=… key=value …`: who am
 I, keep this value, give me that one, wait for all. That is all of it. Any site can so start MPI programs as it starts
