@@ -34,7 +34,7 @@ test: check
 # Frameworks that are too heavy for every test run: builds their environments, then runs their own tests. Where one cannot
 # be built its tests are skipped with the reason.
 test-frameworks: $(STAMP)
-	-$(BIN)/paceline env build torch-cpu jax-cpu tensorflow-cpu mxnet-cpu keras-tensorflow-cpu keras-jax-cpu keras-torch-cpu
+	-$(BIN)/paceline env build torch-cpu jax-cpu tensorflow-cpu mxnet-cpu keras-tensorflow-cpu keras-jax-cpu keras-torch-cpu mpi-cpu
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m frameworks
 
 # The engines that people run, for real, over hosts of the lab. Debian packages as root; Ray in an environment of its own.

@@ -1,12 +1,15 @@
-"""How ranks of MPI find each other without mpirun: the first one serves PMI-1, the protocol of MPICH's own launchers.
+"""How ranks of MPI find each other without mpirun: the first starts a server of PMI-1, which MPICH's launchers speak.
 
 MPICH reads PMI_PORT, PMI_RANK and PMI_SIZE when it starts, connects, and asks in lines of `cmd=… key=value …`: who am
 I, keep this value, give me that one, wait for all. That is all of it. Any site can so start MPI programs as it starts
-any other. Standard library only.
+any other. The server is a process of its own, because MPI_Init holds the interpreter's lock while it waits for answers.
+Standard library only.
 """
 
 import os
 import socket
+import subprocess
+import sys
 import threading
 
 MAXIMA = "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024 rc=0"
@@ -21,12 +24,19 @@ def join(rank, size, per_host, rendezvous, patience_s=60.0):
         rendezvous: (address, port) at the first rank.
     """
     if rank == 0:
-        Server(rendezvous, size, per_host).start()
-    else:
-        _wait_for(rendezvous, patience_s)
+        _start_server(rendezvous, size, per_host)
+    _wait_for(rendezvous, patience_s)
     os.environ["PMI_PORT"] = "{}:{}".format(*rendezvous)
     os.environ["PMI_ID"] = os.environ["PMI_RANK"] = str(rank)
     os.environ["PMI_SIZE"] = str(size)
+
+
+def _start_server(rendezvous, size, per_host):
+    """It ends with us: however we end, our end of its standard input is closed then, and not before."""
+    its_end, _ours = os.pipe()
+    arguments = [str(word) for word in (rendezvous[0], rendezvous[1], size, per_host)]
+    subprocess.Popen([sys.executable, "-I", "-S", os.path.abspath(__file__)] + arguments, stdin=its_end)
+    os.close(its_end)
 
 
 def _wait_for(rendezvous, patience_s):
@@ -119,3 +129,13 @@ class Server(object):
 def _pairs(line):
     """`key=value` words; a value is the rest of its word, and none of ours has a space."""
     return [word for word in line.split() if "=" in word]
+
+
+def main(address, port, size, per_host):
+    """Serve until the rank that started us is gone."""
+    Server((address, int(port)), int(size), int(per_host)).start()
+    sys.stdin.read()
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])

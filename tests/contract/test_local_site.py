@@ -15,6 +15,7 @@ import pytest
 
 from paceline.plan.process import Process
 from paceline.plan.trial import ClusterChoice
+from paceline.sites import processes
 from paceline.sites.local import LocalSite, free_ports, sweep_folder, usable_cores
 
 CLUSTER = ClusterChoice(
@@ -87,6 +88,40 @@ def test_process_that_ignores_sigterm_and_its_escaped_child_are_ended(tmp_path: 
 
     wait_until_gone(pid)
     wait_until_gone(child)
+
+
+def test_children_are_metered_and_an_old_process_is_asked_for_them_seldom(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site = LocalSite()
+    site.open(CLUSTER, ports=1)
+    program = """
+    import subprocess, sys, time
+    child = subprocess.Popen([sys.executable, "-c", "import time; held = b'x' * 2**28; open('child', 'w').write('up'); time.sleep(600)"])
+    time.sleep(600)
+    """
+    process = Process(role="worker", rank=0, host=0, argv=(), cores=())
+    env = {"PATH": os.environ["PATH"], "PACELINE_JOB": str(tmp_path / "job.json")}
+    running = site.start(process, argv=[sys.executable, "-c", textwrap.dedent(program)], env=env, folder=tmp_path)
+    try:
+        before = running.usage()
+        wait_for(tmp_path / "child")
+        looks, asked = [], processes.descendants
+        monkeypatch.setattr(processes, "descendants", lambda pid: looks.append(pid) or asked(pid))
+        deadline = time.monotonic() + PATIENCE_S
+        while (seen := running.usage()) is None or seen.rss_bytes < 2**28:
+            assert time.monotonic() < deadline, (before, seen)
+            time.sleep(0.01)
+        # So old, and asked so seldom, that no pause of the machine makes a second look due.
+        monkeypatch.setattr(processes, "CHILDREN_EVERY_S", 1e9)
+        running._started -= 4e9
+        running._next_look = 0.0
+        looks.clear()
+        assert all(running.usage() for _ in range(5))
+    finally:
+        site.stop()
+
+    assert looks.count(running.pid) == 1
 
 
 def test_rank_dies_with_a_host_that_is_killed(tmp_path: Path) -> None:

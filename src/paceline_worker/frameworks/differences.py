@@ -12,7 +12,7 @@ MOST_ROUNDS, LEAST_ROUNDS = 10, 3
 
 
 def rounds_of(steps):
-    """How often each part is timed after so many measured steps: half as often, so that it never takes longer."""
+    """How often each part is timed after so many measured steps: half as often, within the two limits above."""
     return min(steps, max(LEAST_ROUNDS, min(MOST_ROUNDS, steps // 2)))
 
 

@@ -126,6 +126,25 @@ def test_two_machines_are_not_ranked_unless_asked():
     assert "two machines" in asked.note
 
 
+def test_what_is_not_ranked_says_nothing_about_how_runs_spread():
+    """Ten trials make 45 pairs, enough to share their spread; an eleventh on another machine is in no ranked pair."""
+    ours = [
+        make_record(knobs={"variant": variant}, repeat=repeat, step_s=0.05 * (1 + 0.01 * ((variant * 7 + repeat * 3) % 5)))
+        for variant in range(10) for repeat in range(3)
+    ]  # fmt: skip
+    elsewhere = [
+        make_record(knobs={"variant": 99}, repeat=repeat, step_s=0.05 * 10**repeat, machine_id="b")
+        for repeat in range(3)
+    ]
+
+    def ranked(records):
+        return {(pair.a, pair.b): pair for pair in compare(records).verdicts if pair.p is not None}
+
+    alone, beside = ranked(ours), ranked([*ours, *elsewhere])
+    assert len(alone) == 45
+    assert beside == alone
+
+
 def test_two_states_of_one_environment_are_not_ranked_unless_asked():
     records = [
         *repeats(knobs={"k": 1}),
