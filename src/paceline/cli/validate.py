@@ -81,10 +81,7 @@ def _published(args: argparse.Namespace) -> int:
     steps = table_validation(folder / STEP_TIMES, FIT, "cluster=aws")
     replayed = googlenet_replay(folder)
     if args.json:
-        emit({**steps.to_json(), "replay": [
-            {"trace": one.trace, "nodes": one.nodes, "replayed": one.replayed, "measured": one.measured, "error": one.error}
-            for one in replayed
-        ]})  # fmt: skip
+        emit({**steps.to_json(), "replay": [one.to_json() for one in replayed]})
     else:
         from paceline.report.model import replay_text, validation_text
 

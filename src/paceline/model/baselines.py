@@ -135,8 +135,8 @@ class Pollux(Curved):
 
 
 class Usl(Curved):
-    """The universal scalability law, X(N) = λN / (1 + σ(N − 1) + κN(N − 1)) (Gunther 1993); λ for a batch is what a worker
-    alone does in α + β·batch seconds.
+    """The universal scalability law, X(N) = λN / (1 + σ(N − 1) + κN(N − 1)) (Gunther 1993); λ for a batch is what a
+    worker alone does in α + β·batch seconds.
     """
 
     name = "usl"
@@ -146,11 +146,13 @@ class Usl(Curved):
 
     def form(self, parameters: Floats, at: Columns) -> Floats:
         alpha, beta, sigma, kappa = parameters
-        return (alpha + beta * at.batch) * (1 + sigma * (at.workers - 1) + kappa * at.workers * (at.workers - 1))
+        slower = 1 + sigma * (at.workers - 1) + kappa * at.workers * (at.workers - 1)
+        found: Floats = (alpha + beta * at.batch) * slower
+        return found
 
 
 class Ring(Curved):
-    """Computing and a ring all-reduce, whose time is 2(P − 1)·α + 2(P − 1)/P·m·β, apart inside a host and between hosts."""
+    """Computing and a ring all-reduce of 2(P − 1)·α + 2(P − 1)/P·m·β seconds, apart inside a host and between hosts."""
 
     together: float
     """How the two add up: 0 sum, endless: the longer one."""
@@ -164,7 +166,8 @@ class Ring(Curved):
         wire, hop = np.where(at.hosts > 1, between, inside), np.where(at.hosts > 1, between_hop, inside_hop)
         sync = 2 * turns * hop + 2 * turns / at.workers * wire
         computing = alpha + beta * at.batch
-        return computing + sync if self.together == 0 else np.maximum(computing, sync)
+        found: Floats = computing + sync if self.together == 0 else np.maximum(computing, sync)
+        return found
 
 
 class Sum(Ring):

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 
@@ -68,6 +69,9 @@ class Replayed:
     @property
     def error(self) -> float:
         return self.replayed / self.measured - 1
+
+    def to_json(self) -> dict[str, Any]:
+        return {**asdict(self), "error": self.error}
 
 
 def replay(traces: Sequence[LayerTrace], throughput: dict[int, float], *, batch: float) -> list[Replayed]:

@@ -65,7 +65,8 @@ class Structural(Predictor):
 
     def predict(self, points: Sequence[Point]) -> Floats:
         logs = [np.log(form.predict(points)) for form in self._forms]
-        return np.exp(sum(weight * one for weight, one in zip(self._weights, logs, strict=True)))
+        found: Floats = np.exp(self._weights @ np.array(logs))
+        return found
 
     def interval(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
         at, value = columns(points), self.predict(points)
@@ -74,7 +75,7 @@ class Structural(Predictor):
         return value * np.exp(-wide), value * np.exp(wide)
 
     def _inner(self, points: Sequence[Point]) -> list[Floats]:
-        """Log errors of each form on the largest hosts, fitted on the rest; on what was fitted where that is too little."""
+        """Log errors of each form on the largest hosts, fitted on the rest; where that is too little, on all."""
         most = max(point.hosts for point in points)
         few = [point for point in points if point.hosts < most]
         many = [point for point in points if point.hosts == most]

@@ -78,7 +78,7 @@ def read_table(path: Path) -> tuple[Schema, list[Row]]:
     try:
         with path.open(encoding="utf-8", newline="") as file:
             reader = csv.DictReader(file)
-            rows = list(reader)
+            rows: list[Row] = list(reader)
             columns = set(reader.fieldnames or ())
     except (OSError, UnicodeDecodeError) as error:
         raise SpecError(f"{path}: cannot be read: {error}", hint="give a CSV file: docs/reference/tables.md") from None

@@ -67,7 +67,8 @@ class Validation:
                 {
                     "name": model, **self.overall(model),
                     "groups": [
-                        {"group": one.group, "counts": one.counts, **one.figures(model).to_json()} for one in self.groups
+                        {"group": one.group, "counts": one.counts, **one.figures(model).to_json()}
+                        for one in self.groups
                     ],
                 }
                 for model in self.models
