@@ -10,13 +10,12 @@ import resource
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 
 import numpy as np
 
 from claims import Claim, parser, publish, say
 from paceline.model.catalogue import device
-from paceline.model.guess import guess
 from paceline.model.recurrence import Sweep, sweep, unequal
 from paceline.model.simulate import synchronous_step
 from paceline.model.step import Buckets, Messages, Profile, bucketed
@@ -60,18 +59,18 @@ def simpy_step(profile: Profile, costs_s: np.ndarray, messages: Messages) -> flo
     env = simpy.Environment()
     stream = simpy.Resource(env, capacity=1)
 
-    def send(cost: float):
+    def send(cost_s: float) -> Generator[simpy.Event, None, None]:
         with stream.request() as turn:
             yield turn
-            yield env.timeout(cost)
+            yield env.timeout(cost_s)
 
-    def compute():
+    def compute() -> Generator[simpy.Event, None, None]:
         yield env.timeout(profile.overhead_s + profile.forward_total_s)
         at, sent = 0.0, []
-        for ready, cost in zip(messages.ready_s, costs_s, strict=True):
+        for ready, cost_s in zip(messages.ready_s, costs_s, strict=True):
             yield env.timeout(ready - at)
             at = ready
-            sent.append(env.process(send(float(cost))))
+            sent.append(env.process(send(float(cost_s))))
         yield env.timeout(max(0.0, profile.backward_total_s - at))
         yield simpy.AllOf(env, sent)
         yield env.timeout(profile.update_s)
@@ -87,12 +86,12 @@ def networkx_step(profile: Profile, costs_s: np.ndarray, messages: Messages) -> 
     graph = nx.DiGraph()
     graph.add_edge("begin", "r-1", weight=profile.overhead_s + profile.forward_total_s)
     at = 0.0
-    for index, (ready, cost) in enumerate(zip(messages.ready_s, costs_s, strict=True)):
+    for index, (ready, cost_s) in enumerate(zip(messages.ready_s, costs_s, strict=True)):
         graph.add_edge(f"r{index - 1}", f"r{index}", weight=ready - at)
         graph.add_edge(f"r{index}", f"s{index}", weight=0.0)
         if index:
             graph.add_edge(f"e{index - 1}", f"s{index}", weight=0.0)
-        graph.add_edge(f"s{index}", f"e{index}", weight=float(cost))
+        graph.add_edge(f"s{index}", f"e{index}", weight=float(cost_s))
         at = ready
     last = len(costs_s) - 1
     graph.add_edge(f"r{last}", "done", weight=max(0.0, profile.backward_total_s - at))
@@ -106,8 +105,8 @@ def main() -> int:
     profile, messages = resnet50()
     generator = np.random.default_rng(0)
     asked = Sweep(
-        latency_s=generator.uniform(1e-5, 1e-3, CONFIGURATIONS), per_byte_s=generator.uniform(1e-11, 1e-8, CONFIGURATIONS),
-        compute=generator.uniform(0.5, 2.0, CONFIGURATIONS),
+        latency_s=generator.uniform(1e-5, 1e-3, CONFIGURATIONS),
+        per_byte_s=generator.uniform(1e-11, 1e-8, CONFIGURATIONS), compute=generator.uniform(0.5, 2.0, CONFIGURATIONS),
     )  # fmt: skip
     costs = 1e-4 + 1e-9 * messages.sizes
     say("configurations a second, one core")

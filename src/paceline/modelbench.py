@@ -1,4 +1,4 @@
-"""The model joined with the rest: records of a store, what frameworks can do, and calibrations that are kept beside them.
+"""The model joined with the rest: records of a store, what frameworks can do, and calibrations kept beside them.
 
 Holds no logic of the model; the command line and the Python API sit on it.
 """

@@ -65,7 +65,8 @@ def main(args: argparse.Namespace) -> int:
         answers.append(
             {
                 "calibration": calibration, "predictions": predictions, "knee": knee(predictions),
-                "worth": worth_paying(predictions), "without": [predict(calibration, one) for one in asked] if changes else [],
+                "worth": worth_paying(predictions),
+                "without": [predict(calibration, one) for one in asked] if changes else [],
                 "helps": single_changes(calibration, asked[-1]) if args.helps_most else [],
             }
         )  # fmt: skip

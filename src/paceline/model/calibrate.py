@@ -8,7 +8,8 @@ slower of two limits makes kinks. What no observation speaks about stays where a
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -59,7 +60,7 @@ class Evidence:
     collectives: tuple[Collective, ...] = ()
     """Of the same library on the same site."""
     ready: Ready | None = None
-    manner: Manner = Manner()
+    manner: Manner = field(default_factory=Manner)
 
 
 def fit(evidence: Evidence) -> Calibration:
@@ -133,7 +134,7 @@ class _Problem:
                 best = found
         assert best is not None
         rows = len(best.fun) - len(NAMES)
-        return best.x * self.scale, best.jac[:rows], best.fun[:rows]
+        return best.x * self.scale, np.asarray(best.jac)[:rows], best.fun[:rows]
 
     def _guess(self, step: float) -> Floats:
         """A start from the phases of the smallest configuration, where they are known."""
@@ -146,7 +147,8 @@ class _Problem:
         first[INDEX["update_s"]], first[INDEX["overhead_s"]] = phases.get("update", 0.0), phases.get("overhead", 0.0)
         first[INDEX["input_s"]] = phases.get("data", 0.0)
         first[INDEX["alpha_s"]], first[INDEX["byte_s"]] = 1e-4, 1e-9
-        return np.clip(first, 0.0, HIGH)
+        bounded: Floats = np.minimum(first, HIGH)
+        return bounded
 
 
 def _draws(problem: _Problem, vector: Floats, jacobian: Floats, residuals: Floats) -> Floats:
@@ -168,7 +170,8 @@ def _draws(problem: _Problem, vector: Floats, jacobian: Floats, residuals: Float
     moved = noise @ left[:, told] / values[told] @ right[told]
     draws = np.repeat(scaled[None, :], DRAWS, axis=0)
     draws[:, free] += moved
-    return np.clip(draws, 0.0, HIGH / problem.scale) * problem.scale
+    kept: Floats = np.clip(draws, 0.0, HIGH / problem.scale) * problem.scale
+    return kept
 
 
 def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
@@ -257,7 +260,7 @@ def _remarks(trainings: Sequence[Training], held_out: Sequence[float]) -> tuple[
         groups.setdefault((one.conditions.batch, links), []).append(one)
     for (batch, _), mine in groups.items():
         mine = sorted(mine, key=lambda one: one.conditions.workers)  # noqa: PLW2901
-        for few, many in zip(mine, mine[1:], strict=False):
+        for few, many in pairwise(mine):
             if many.step_s < few.step_s * 0.97:
                 remarks.append(
                     f"batch {batch:g}: {many.conditions.workers} workers step faster than {few.conditions.workers}; "

@@ -129,17 +129,22 @@ class Calibration:
         plain = dict(data)
         if tuple(plain.pop("names")) != NAMES:
             raise ValueError("made by another version of Paceline")
-        hull = {name: tuple(value) if value is not None else None for name, value in plain.pop("hull").items()}
-        ready = plain.pop("ready")
-        tuples = {name: tuple(plain.pop(name)) for name in ("unidentified", "remarks", "messages", "runs")}
-        memory = plain.pop("memory")
-        arrays = {name: np.asarray(plain.pop(name), dtype=float) for name in ("vector", "low", "high", "draws")}
-        return cls(
-            family=Family(**plain.pop("family")), hull=Hull(**hull), straggling=Straggling(**plain.pop("straggling")),
-            ready=Ready(fractions=tuple(ready["fractions"]), bytes=tuple(ready["bytes"]), measured=ready["measured"])
-            if ready else None,
-            memory=tuple(memory) if memory else None, **tuples, **arrays, **plain,
-        )  # fmt: skip
+        for name in ("vector", "low", "high", "draws"):
+            plain[name] = np.asarray(plain[name], dtype=float)
+        for name in ("unidentified", "remarks", "messages", "runs", "memory"):
+            plain[name] = _tuple(plain[name])
+        plain["family"], plain["straggling"] = Family(**plain["family"]), Straggling(**plain["straggling"])
+        plain["hull"] = Hull(**{name: _tuple(value) for name, value in plain["hull"].items()})
+        if ready := plain["ready"]:
+            plain["ready"] = Ready(
+                **{**ready, "fractions": _tuple(ready["fractions"]), "bytes": _tuple(ready["bytes"])}
+            )
+        return cls(**plain)
+
+
+def _tuple(value: Any) -> Any:
+    """What JSON made a list of, as it was; None stays None."""
+    return None if value is None else tuple(value)
 
 
 def write_calibrations(calibrations: Sequence[Calibration], path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Hardware as its makers describe it: for predictions when nothing could be measured. All of it is a guess about a machine.
+"""Hardware as its makers describe it: for predictions when nothing could be measured. A guess about any one machine.
 
 Peaks are of dense arithmetic at boost clocks, bandwidths one way. What training reaches of a peak is in REACHED.
 """
@@ -76,10 +76,10 @@ INTERCONNECTS = {
         Interconnect(name="10GbE", bytes_per_s=1.25e9, latency_s=30e-6, source=ETHERNET),
         Interconnect(name="25GbE", bytes_per_s=3.125e9, latency_s=20e-6, source=ETHERNET),
         Interconnect(name="100GbE", bytes_per_s=12.5e9, latency_s=10e-6, source=ETHERNET),
-        Interconnect(name="FDR", bytes_per_s=6.8e9, latency_s=2e-6, source=f"{INFINIBAND}: 54.5 Gbit/s of data on 4 lanes"),
-        Interconnect(name="EDR", bytes_per_s=12.1e9, latency_s=2e-6, source=f"{INFINIBAND}: 97 Gbit/s of data on 4 lanes"),
-        Interconnect(name="HDR", bytes_per_s=24.2e9, latency_s=2e-6, source=f"{INFINIBAND}: 194 Gbit/s of data on 4 lanes"),
-        Interconnect(name="NDR", bytes_per_s=48.5e9, latency_s=2e-6, source=f"{INFINIBAND}: 388 Gbit/s of data on 4 lanes"),
+        Interconnect(name="FDR", bytes_per_s=6.8e9, latency_s=2e-6, source=f"{INFINIBAND}: 54.5 Gbit/s on 4 lanes"),
+        Interconnect(name="EDR", bytes_per_s=12.1e9, latency_s=2e-6, source=f"{INFINIBAND}: 97 Gbit/s on 4 lanes"),
+        Interconnect(name="HDR", bytes_per_s=24.2e9, latency_s=2e-6, source=f"{INFINIBAND}: 194 Gbit/s on 4 lanes"),
+        Interconnect(name="NDR", bytes_per_s=48.5e9, latency_s=2e-6, source=f"{INFINIBAND}: 388 Gbit/s on 4 lanes"),
         Interconnect(name="PCIe3", bytes_per_s=15.75e9, latency_s=5e-6, source=f"{PCI_SIG}: 16 lanes"),
         Interconnect(name="PCIe4", bytes_per_s=31.5e9, latency_s=5e-6, source=f"{PCI_SIG}: 16 lanes"),
         Interconnect(name="PCIe5", bytes_per_s=63e9, latency_s=5e-6, source=f"{PCI_SIG}: 16 lanes"),

@@ -45,7 +45,7 @@ def ring(size: Number, ranks: Number, wire: Wire) -> Number:
 
 
 def halving_doubling(size: Number, ranks: Number, wire: Wire) -> Number:
-    """All-reduce by recursive halving, then doubling; ranks beyond a power of two hand theirs to a neighbour and wait."""
+    """All-reduce by recursive halving, then doubling; ranks beyond a power of two hand theirs to a neighbour."""
     part = (ranks - 1) / ranks * size
     plain = 2 * _rounds(ranks) * wire.alpha_s + 2 * part * wire.beta_s + part * wire.gamma_s
     return plain + _is_uneven(ranks) * (2 * wire.alpha_s + 2 * size * wire.beta_s + size * wire.gamma_s)

@@ -26,7 +26,7 @@ FARTHER = 4
 def next_run(
     families: Sequence[Evidence], study: Study, cores: int
 ) -> tuple[Mapping[str, tuple[Any, ...]], str] | None:
-    """(axes to change, why in words) of the run that tells most about FARTHER times the workers; None: none tells more."""
+    """(axes to change, why in words) of the run that tells most about FARTHER times the workers; None: none does."""
     best: tuple[float, Mapping[str, tuple[Any, ...]], str] | None = None
     for evidence in families:
         known = {_key(one.conditions) for one in evidence.trainings}

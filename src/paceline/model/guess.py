@@ -1,7 +1,7 @@
 """A model without a single run: the graph's arithmetic and bytes on hardware as its makers describe it. A guess.
 
-Training reaches a part of a device's peak that differs by an order of magnitude between models: the middle of what is usual
-is taken, and the interval is wide.
+Training reaches a part of a device's peak that differs by an order of magnitude between models: the middle of what is
+usual is taken, and the interval is wide.
 """
 
 from __future__ import annotations
@@ -47,8 +47,8 @@ def guess(graph: Graph, device: Device, *, framework: str = "torch", strategy: s
     )  # fmt: skip
     ready = ready_of((), graph)
     family = Family(
-        framework=framework, strategy=strategy, model=graph.name, graph=graph.hash, knobs={}, threads=1, device=device.name,
-        site="none", options={}, input="resident/0", machine=device.name, lock="", simulated=False,
+        framework=framework, strategy=strategy, model=graph.name, graph=graph.hash, knobs={}, threads=1,
+        device=device.name, site="none", options={}, input="resident/0", machine=device.name, lock="", simulated=False,
     )  # fmt: skip
     return Calibration(
         family=family, by=GUESSED, vector=vector, low=vector * np.exp(-OFF), high=vector * np.exp(OFF),

@@ -1,4 +1,4 @@
-"""Measurements that other tools wrote, as calibration: nccl-tests and OSU tables of collectives, Kineto and layer traces.
+"""Measurements that other tools wrote, as calibration: nccl-tests and OSU tables, Kineto and layer traces.
 
 What is read becomes the same observations that records give. Pure but for reading text that is passed in.
 """
@@ -87,7 +87,7 @@ def _table(operation: str, ranks: int | None, rows: Sequence[tuple[float, float]
 
 
 def ready_of_layer_trace(rows: Sequence[Row]) -> Ready:
-    """When gradients are ready, from a layer trace: Id, Name, Forward µs, Backward µs, Comm µs, Size bytes; or our schema.
+    """When gradients are ready, by a trace with Id, Name, Forward µs, Backward µs, Comm µs, Size bytes; or our schema.
 
     Raises:
         PacelineError: columns are missing.

@@ -85,7 +85,8 @@ def conditions_of(trial: Trial, manner: Manner) -> Conditions:
     return Conditions(
         workers=trial.workers, hosts=trial.cluster.hosts, batch=float(trial.workload.batch_per_worker),
         bandwidth=network.bandwidth_bytes_per_s if network else None, latency_s=network.latency_s if network else None,
-        exchange=manner.exchange, servers=max(1, manner.servers_per_host * trial.cluster.hosts), prefetch=manner.prefetch,
+        exchange=manner.exchange, servers=max(1, manner.servers_per_host * trial.cluster.hosts),
+        prefetch=manner.prefetch,
     )  # fmt: skip
 
 

@@ -1,7 +1,7 @@
 """Step time, throughput and efficiency of configurations that were never run, each with an interval. Pure.
 
-The interval has two parts: what calibration does not know of its parameters (the spread of its draws), and what the model
-itself gets wrong (conformal, from held-out trials), which grows with every doubling beyond what was run.
+The interval has two parts: what calibration does not know of its parameters (the spread of its draws), and what the
+model itself gets wrong (conformal, from held-out trials), which grows with every doubling beyond what was run.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Predicted:
         return {"value": self.value, "low": self.low, "high": self.high, "unit": self.unit}
 
     def over(self, number: float, unit: str) -> Predicted:
-        """number ÷ this."""
+        """The number ÷ this."""
         return Predicted(value=number / self.value, low=number / self.high, high=number / self.low, unit=unit)
 
     def times(self, factor: float, unit: str) -> Predicted:
@@ -94,8 +94,8 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     words = f"extrapolated × {factor:.2g} beyond {what} that were run" if what else ""
     memory = calibration.memory
     return Prediction(
-        conditions=conditions, by=calibration.by, step=step, throughput=step.over(samples, "samples/s"), efficiency=kept,
-        terms=terms, bottleneck=bottleneck(terms), shares=shares(terms), extrapolated_by=factor,
+        conditions=conditions, by=calibration.by, step=step, throughput=step.over(samples, "samples/s"),
+        efficiency=kept, terms=terms, bottleneck=bottleneck(terms), shares=shares(terms), extrapolated_by=factor,
         extrapolated=words, memory_bytes=memory[0] + memory[1] * conditions.batch if memory else None,
     )  # fmt: skip
 

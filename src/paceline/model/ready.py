@@ -1,4 +1,4 @@
-"""When gradients become ready during the backward pass: measured layer by layer, else as the graph's arithmetic says."""
+"""When gradients become ready during the backward pass: measured layer by layer, else by the graph's arithmetic."""
 
 from __future__ import annotations
 

@@ -68,8 +68,9 @@ def local_steps(profile: Profile, average_s: float, *, every: int) -> Terms:
 
 
 def sharded(stages: list[Stage], gather: Cost, scatter: Cost, profile: Profile) -> Terms:
-    """Sharded weights (FSDP, ZeRO-3; Rajbhandari et al. 2020): each stage is gathered before its forward and again before its
-    backward pass, one stage ahead of the computing; its gradients are scattered after it. One stream carries all.
+    """Sharded weights (FSDP, ZeRO-3; Rajbhandari et al. 2020): each stage is gathered before its forward pass and again
+    before its backward pass, one stage ahead of the computing; its gradients are scattered after it. One stream
+    carries all.
     """
     sizes = np.array([stage.bytes for stage in stages])
     gather_s, scatter_s = gather(sizes), scatter(sizes)
@@ -139,8 +140,10 @@ class Sweep:
 
 def sweep(profile: Profile, messages: Messages, configurations: Sweep) -> Floats:
     """Seconds of a step for each configuration; all algorithms of `collectives` are a latency and a time per byte."""
-    from paceline.model import kernels  # noqa: PLC0415  compiled code takes a while to load, and few need it
-
+    try:
+        from paceline.model import kernels  # noqa: PLC0415  compiled code takes a while to load, and few need it
+    except ImportError:
+        return sweep_numpy(profile, messages, configurations)
     return kernels.sweep(
         messages.ready_s, messages.sizes, profile.forward_total_s + profile.update_s + profile.overhead_s,
         profile.backward_total_s, profile.input_s + profile.copy_s, profile.prefetch,

@@ -1,4 +1,4 @@
-"""Splits of our own records, fixed in a file before the test runs, and what all models make of them. Pure but for the file.
+"""Splits of our own records, fixed in a file before the test runs, and what all models make of them.
 
 [split]
 records = "../records/lab-resnet44"       # a store, beside the file
@@ -58,8 +58,9 @@ def row_of(training: Training) -> Row:
     network = trial.cluster.network
     return {
         "workers": str(trial.workers), "hosts": str(trial.cluster.hosts), "batch": str(trial.workload.batch_per_worker),
-        "network": network.label if network else "none", "framework": trial.framework.name, "model": trial.workload.name,
-        "strategy": trial.framework.strategy, "dilation": str(trial.cluster.options.get("dilation", 1)),
+        "network": network.label if network else "none", "framework": trial.framework.name,
+        "model": trial.workload.name, "strategy": trial.framework.strategy,
+        "dilation": str(trial.cluster.options.get("dilation", 1)),
     }  # fmt: skip
 
 

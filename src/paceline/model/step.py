@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -61,7 +62,7 @@ class Messages:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Buckets:
-    """Gradients are gathered, in the order in which they become ready, until a bucket is full (DistributedDataParallel).
+    """Gradients are gathered, in the order in which they become ready, until a bucket is full, as PyTorch's DDP does.
 
     A cap of 0 sends every gradient by itself: wait-free back-propagation (Zhang et al. 2017, Poseidon). An endless one
     sends all at the end of the backward pass: no overlap.
@@ -148,7 +149,7 @@ def stages_of(profile: Profile, borders: Sequence[int]) -> list[Stage]:
             forward_s=float(profile.forward_s[a:b].sum()), backward_s=float(profile.backward_s[a:b].sum()),
             bytes=float(profile.gradient_bytes[a:b].sum()),
         )
-        for a, b in zip(edges, edges[1:], strict=False) if b > a
+        for a, b in pairwise(edges) if b > a
     ]  # fmt: skip
 
 

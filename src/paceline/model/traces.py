@@ -119,7 +119,7 @@ def _varint(value: int) -> bytes:
 
 
 def spans_of_kineto(text: str) -> list[Span]:
-    """Complete events of a trace that PyTorch's profiler wrote (Kineto): its process is the rank, its thread the stream."""
+    """Complete events of a trace that PyTorch's profiler wrote (Kineto): all of one rank, a thread is a stream."""
     data = json.loads(text)
     events = data["traceEvents"] if isinstance(data, dict) else data
     rank = int((data.get("distributedInfo") or {}).get("rank", 0)) if isinstance(data, dict) else 0

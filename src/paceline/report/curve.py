@@ -16,6 +16,10 @@ DASHES = ("", "7 4", "2 3", "9 3 2 3", "4 2", "1 4")
 """Curves are told apart without colour too."""
 
 
+SVG = "http://www.w3.org/2000/svg"
+STYLE = 'font-family="system-ui, sans-serif" font-size="13" role="img" aria-label="Predicted throughput by workers"'
+
+
 def scaling_svg(curves: Mapping[str, Sequence[Prediction]]) -> str:
     """A picture of predicted throughput; one curve a family."""
     points = [one for curve in curves.values() for one in curve]
@@ -26,8 +30,7 @@ def scaling_svg(curves: Mapping[str, Sequence[Prediction]]) -> str:
     across = _Scale(min(xs), max(xs), LEFT, WIDTH - RIGHT)
     up = _Scale(min(ys), max(ys), HEIGHT - BOTTOM, TOP)
     parts = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" '
-        'font-family="system-ui, sans-serif" font-size="13" role="img" aria-label="Predicted throughput by workers">',
+        f'<svg xmlns="{SVG}" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" {STYLE}>',
         f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
         *_axes(across, up, sorted({one.conditions.workers for one in points})),
     ]
@@ -91,12 +94,12 @@ def _curve(
     middle = [place(one, one.throughput.value) for one in curve]
     best = [place(one, ideal * one.conditions.workers) for one in curve]
     y = TOP + 16 + 18 * row
+    stroke = f'stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"'
     return [
         f'<polyline points="{" ".join(best)}" fill="none" stroke="#999" stroke-dasharray="1 3"/>',
         f'<polygon points="{" ".join(highs + lows[::-1])}" fill="{colour}" fill-opacity="0.15"/>',
-        f'<polyline points="{" ".join(middle)}" fill="none" stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"/>',
+        f'<polyline points="{" ".join(middle)}" fill="none" {stroke}/>',
         *(f'<circle cx="{point.split(",")[0]}" cy="{point.split(",")[1]}" r="3" fill="{colour}"/>' for point in middle),
-        f'<line x1="{LEFT + 12}" y1="{y - 4}" x2="{LEFT + 44}" y2="{y - 4}" stroke="{colour}" stroke-width="2" '
-        f'stroke-dasharray="{dash}"/>',
+        f'<line x1="{LEFT + 12}" y1="{y - 4}" x2="{LEFT + 44}" y2="{y - 4}" {stroke}/>',
         f'<text x="{LEFT + 50}" y="{y}" fill="#333">{escape(name)} (predicted, 90 %; dotted: ideal)</text>',
     ]

@@ -37,9 +37,10 @@ def calibration_text(calibration: Calibration, width: int) -> str:
         calibration.family.label,
         draw(names, columns, width),
         fill(
-            f"workers' computing spreads by {spread.spread:.1%} from step to step (correlation {spread.persistence:.2f}); "
-            f"the slowest takes {spread.slowest:.3f} times the mean. Trials that were held out are predicted within "
-            f"{calibration.residual:.1%} ({calibration.held_out} of them); runs differ by {calibration.noise:.1%}.", width,
+            f"workers' computing spreads by {spread.spread:.1%} from step to step (correlation "
+            f"{spread.persistence:.2f}); the slowest takes {spread.slowest:.3f} times the mean. Trials that were held "
+            f"out are predicted within {calibration.residual:.1%} ({calibration.held_out} of them); runs differ by "
+            f"{calibration.noise:.1%}.", width,
         ),
         *(fill(f"not known: {sentence}", width, subsequent_indent="  ") for sentence in calibration.unidentified),
         *(fill(f"doubt: {sentence}", width, subsequent_indent="  ") for sentence in calibration.remarks),
@@ -65,7 +66,9 @@ def prediction_text(answer: Mapping[str, Any], extras: Mapping[str, Any], width:
         Column(header="step", cells=tuple(_seconds(one.step) for one in predictions)),
         Column(header="samples/s", cells=tuple(_plain(one.throughput) for one in predictions)),
         Column(header="efficiency", cells=tuple(_percent(one.efficiency) for one in predictions)),
-        Column(header="exposed", cells=tuple(format_seconds(one.terms.exposed_s) if one.terms.exposed_s else "-" for one in predictions)),
+        Column(header="exposed", cells=tuple(
+            format_seconds(one.terms.exposed_s) if one.terms.exposed_s else "-" for one in predictions
+        )),
         Column(header="held back by", cells=tuple(
             f"{one.bottleneck} {one.shares[one.bottleneck]:.0%}" for one in predictions
         ), right=False),
@@ -182,7 +185,10 @@ def validation_text(validation: Validation, width: int, *, points: bool) -> str:
     blocks.append(draw(labels, [
         Column(header="fit", cells=tuple(str(one.n_fit) for one in groups)),
         Column(header="asked", cells=tuple(str(len(one.points)) for one in groups)),
-        *(Column(header=model, cells=tuple(_figure("mape", one.figures(model).mape) for one in groups)) for model in models),
+        *(
+            Column(header=model, cells=tuple(_figure("mape", one.figures(model).mape) for one in groups))
+            for model in models
+        ),
         Column(header="noise", cells=tuple(_figure("mape", one.noise) for one in groups)),
     ], width))  # fmt: skip
     blocks += [f"without rows: {sentence}" for sentence in validation.without_rows]

@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+from paceline.errors import PacelineError
 from paceline.model.calibrate import Evidence, family_of, fit
 from paceline.model.calibration import Calibration, read_calibrations, write_calibrations
 from paceline.model.conditions import SERVER, Conditions
@@ -18,7 +19,6 @@ from paceline.model.ready import Ready
 from paceline.model.stragglers import ALIKE, Straggling
 from paceline.model.terms import collective_s, shares, step_terms
 from paceline.model.what_if import best_bucket, changed, parse_changes, single_changes
-from paceline.errors import PacelineError
 from paceline.spec import read_study
 from records import make_trial
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_a_predicted_step_is_drawn_without_overlapping_itself():
     for stream in ("compute", "communication"):
         mine = [span for span in spans if span.stream == stream]
         assert len(mine) > 1
-        for one, following in zip(mine, mine[1:], strict=False):
+        for one, following in pairwise(mine):
             assert following.start_s >= one.start_s + one.duration_s - 1e-12
     end = max(span.start_s + span.duration_s for span in spans)
     assert end == pytest.approx(predict(calibration, asked).step.value)
