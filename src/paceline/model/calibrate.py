@@ -12,8 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
-from scipy.optimize import least_squares
-from scipy.stats import t as student
+from scipy.optimize import least_squares, lsq_linear
 
 from paceline.model.calibration import FITTED, Calibration, Family, Hull
 from paceline.model.observe import DILATION, Collective, Manner, Training
@@ -32,8 +31,13 @@ DERIVED_WEIGHT = 0.3
 """Of phases that are differences of separate programs: they are noisier than the step itself."""
 LEAST_NOISE = 0.005
 """Runs of a real program are never known better than this."""
-UNSURE = 1e-3
-"""Of the largest singular value: directions below say nothing."""
+UNSURE = 3.0
+"""Parameters that nothing speaks about may be off by so many times what is usual of them."""
+LEAST_ERROR = 1e-4
+"""Of an observation: what is met exactly is still a measurement."""
+HALVINGS = 12
+MOST_EVALUATIONS = 200
+"""Of a search: one that has not ended by then creeps along a valley in which nothing changes any more."""
 PHASES = ("data", "forward", "backward", "communication", "update", "overhead")
 FEW_HELD_OUT = 9
 """Fewer held-out trials than this cannot tell a 90 % quantile: the largest error counts, and half as much again."""
@@ -68,16 +72,17 @@ def fit(evidence: Evidence) -> Calibration:
     straggling = _pooled([one for one in evidence.trainings if one.trial.ranks > 1] or evidence.trainings)
     problem = _Problem(evidence, straggling)
     vector, jacobian, residuals = problem.solve()
-    unidentified = _unidentified(jacobian, evidence)
-    draws = _draws(problem, vector, jacobian, residuals)
+    unidentified = (*_unidentified(jacobian, evidence), *_always_hidden(vector, evidence, straggling))
+    noise = noise_of(evidence.trainings)
+    draws = _draws(problem, vector, jacobian, residuals, noise)
     tail = (1 - LEVEL) / 2 * 100
     low, high = np.percentile(draws, [tail, 100 - tail], axis=0) if len(draws) else (vector, vector)
-    held_out = _held_out(evidence, straggling)
+    held_out = _held_out(evidence, straggling, vector)
     last = max(evidence.trainings, key=lambda one: one.trial.workers)
     return Calibration(
         family=evidence.family, by=FITTED, vector=vector, low=np.minimum(low, vector), high=np.maximum(high, vector),
         draws=draws, straggling=straggling, hull=_hull(evidence.trainings), residual=_conformal(held_out),
-        held_out=len(held_out), noise=noise_of(evidence.trainings), unidentified=unidentified,
+        held_out=len(held_out), noise=noise, unidentified=unidentified,
         remarks=_remarks(evidence.trainings, held_out), exchange=evidence.manner.exchange,
         servers_per_host=evidence.manner.servers_per_host, prefetch=evidence.manner.prefetch,
         messages=last.conditions.messages, bucketed=last.conditions.fractions is not None, ready=evidence.ready,
@@ -100,6 +105,15 @@ class _Problem:
                 for name, unknown in zip(NAMES, UNKNOWNS, strict=True)
             ]
         )
+        self.high = HIGH / self.scale + 1e-12
+        """Bounds of the scaled parameters."""
+        self.unsure = np.array(
+            [
+                UNSURE if unknown.unsure is None else unknown.unsure / scale
+                for unknown, scale in zip(UNKNOWNS, self.scale, strict=True)
+            ]
+        )
+        """How far each may be from what is assumed, scaled."""
         self._first = self._guess(step)
 
     def residuals(self, scaled: Floats) -> Floats:
@@ -118,23 +132,50 @@ class _Problem:
             rows += (np.log(taken / two.seconds) / np.sqrt(len(two.sizes))).tolist()
         return np.array(rows)
 
-    def solve(self) -> tuple[Floats, Floats, Floats]:
-        """(parameters, derivatives of the data's residuals by the scaled parameters, these residuals)."""
-        best = None
+    def common(self) -> Floats:
+        """How a run that takes longer by a part moves the residuals: a column a trial, one more a collective."""
+        columns: list[list[float]] = []
+        for one in self._evidence.trainings:
+            weight = DERIVED_WEIGHT if one.derived else 1.0
+            phases = [weight * one.phases[name] / one.step_s for name in PHASES if name in one.phases]
+            columns.append([1.0, *phases])
+        columns += [[1 / np.sqrt(len(two.sizes))] * len(two.sizes) for two in self._evidence.collectives]
+        found = np.zeros((sum(len(column) for column in columns), len(columns)))
+        row = 0
+        for index, column in enumerate(columns):
+            found[row : row + len(column), index] = column
+            row += len(column)
+        return found
+
+    def runs(self) -> Floats:
+        """Behind each column of `common`."""
+        counts = [len(one.steps_s) for one in self._evidence.trainings]
+        return np.array([*counts, *(two.runs for two in self._evidence.collectives)], dtype=float)
+
+    def solve(self, near: Floats | None = None) -> tuple[Floats, Floats, Floats]:
+        """(parameters, derivatives of the data's residuals by the scaled parameters, these residuals).
+
+        Args:
+            near: where to begin; by default in several places, and the best end counts.
+        """
+        ends = [
+            least_squares(
+                self.residuals, begin / self.scale, bounds=(np.zeros(len(NAMES)), self.high), x_scale=1.0,
+                max_nfev=MOST_EVALUATIONS,
+            )
+            for begin in (self._starts() if near is None else [near])
+        ]  # fmt: skip
+        best = min(ends, key=lambda end: float(end.cost))
+        rows = len(best.fun) - len(NAMES)
+        return best.x * self.scale, np.asarray(best.jac)[:rows], best.fun[:rows]
+
+    def _starts(self) -> list[Floats]:
+        starts = []
         for begin, byte in ((1.0, 1e-9), (0.3, 1e-9), (1.0, 1e-8), (0.3, 1e-10)):
             first = self._first.copy()
             first[INDEX["start"]], first[INDEX["byte_s"]] = begin, byte
-            found = least_squares(
-                self.residuals,
-                first / self.scale,
-                bounds=(np.zeros(len(NAMES)), HIGH / self.scale + 1e-12),
-                x_scale=1.0,
-            )
-            if best is None or found.cost < best.cost - 1e-12:
-                best = found
-        assert best is not None
-        rows = len(best.fun) - len(NAMES)
-        return best.x * self.scale, np.asarray(best.jac)[:rows], best.fun[:rows]
+            starts.append(first)
+        return starts
 
     def _guess(self, step: float) -> Floats:
         """A start from the phases of the smallest configuration, where they are known."""
@@ -151,27 +192,42 @@ class _Problem:
         return bounded
 
 
-def _draws(problem: _Problem, vector: Floats, jacobian: Floats, residuals: Floats) -> Floats:
-    """Parameters as likely as the fitted ones: a bootstrap of the linearised fit, with residuals of Student's t.
+def _draws(problem: _Problem, vector: Floats, jacobian: Floats, residuals: Floats, noise: float) -> Floats:
+    """Parameters as likely as the fitted ones.
 
-    Parameters at a bound, and directions that the data say nothing about, stay where they are.
+    Randomize, then optimize (Bardsley et al. 2014): observations are moved by as much as they may be off, assumptions
+    by as much as they are unsure, and the linearised fit is made again within its bounds. Observations are off in two
+    ways: each run as a whole, by what runs were seen to differ, and each one by what the fit leaves over.
     """
-    scaled = vector / problem.scale
-    free = (scaled > 1e-9) & (scaled < HIGH / problem.scale - 1e-9)
-    used = jacobian[:, free]
-    if not free.any() or len(residuals) <= free.sum():
-        return np.repeat(vector[None, :], DRAWS, axis=0)
-    left, values, right = np.linalg.svd(used, full_matrices=False)
-    told = values > UNSURE * values.max()
-    freedom = max(1, len(residuals) - int(told.sum()))
-    spread = float(np.sqrt((residuals**2).sum() / freedom))
+    freedom = max(1, len(residuals) - int(np.linalg.matrix_rank(jacobian)))
+    own = max(float(np.sqrt((residuals**2).sum() / freedom)), LEAST_ERROR)
     generator = np.random.default_rng(0)
-    noise = student.rvs(freedom, size=(DRAWS, len(residuals)), random_state=generator) * spread
-    moved = noise @ left[:, told] / values[told] @ right[told]
-    draws = np.repeat(scaled[None, :], DRAWS, axis=0)
-    draws[:, free] += moved
-    kept: Floats = np.clip(draws, 0.0, HIGH / problem.scale) * problem.scale
-    return kept
+    # Student's t: how large the errors are is itself known from few of them only.
+    scale = np.sqrt(freedom / generator.chisquare(freedom, size=(DRAWS, 1)))
+    shared = problem.common() * noise / np.sqrt(problem.runs())
+    moved = scale * (
+        own * generator.normal(size=(DRAWS, len(residuals)))
+        + generator.normal(size=(DRAWS, shared.shape[1])) @ shared.T
+    )
+    assumed = generator.normal(size=(DRAWS, len(NAMES)))
+    scaled = vector / problem.scale
+    orthogonal, triangle = np.linalg.qr(np.vstack([jacobian / own, np.diag(1 / problem.unsure)]))
+    wanted = np.hstack([moved / own, assumed]) @ orthogonal
+    bounds = (np.minimum(-scaled, -1e-15), np.maximum(problem.high - scaled, 1e-15))
+    draws = [lsq_linear(triangle, one, bounds=bounds, method="bvls").x for one in wanted]
+    return np.array([_not_contradicted(problem, scaled, draw, jacobian, residuals) for draw in draws]) * problem.scale
+
+
+def _not_contradicted(problem: _Problem, scaled: Floats, off: Floats, jacobian: Floats, residuals: Floats) -> Floats:
+    """A draw that observations allow, kinks of the model included; else half as far from the fit, and so on."""
+    least = LEAST_ERROR * np.sqrt(len(residuals))
+    for _ in range(HALVINGS):
+        found = np.clip(scaled + off, 0.0, problem.high)
+        allowed = np.linalg.norm(residuals) + np.linalg.norm(jacobian @ off) + least
+        if np.linalg.norm(problem.of_data(found * problem.scale)) <= allowed:
+            return found
+        off = off / 2
+    return scaled
 
 
 def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
@@ -199,15 +255,27 @@ def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _held_out(evidence: Evidence, straggling: Straggling) -> list[float]:
-    """Logarithm of predicted over measured step of each trial, fitted without it."""
+def _always_hidden(vector: Floats, evidence: Evidence, straggling: Straggling) -> list[str]:
+    """Of an exchange that never shows, only the latest moment at which it begins is known."""
+    exchanging = [one.conditions for one in evidence.trainings if one.conditions.fractions is None]
+    terms = [step_terms(vector, one, straggling) for one in exchanging if one.workers > 1 and one.messages]
+    if not terms or any(one.exposed_s > LEAST_NOISE * one.step_s for one in terms):
+        return []
+    latest = (
+        f"the exchange was always hidden: it begins after at most {vector[INDEX['start']]:.0%} of the backward pass"
+    )
+    return [f"{latest}, and that is assumed; run more workers, a smaller batch or a slower network"]
+
+
+def _held_out(evidence: Evidence, straggling: Straggling, vector: Floats) -> list[float]:
+    """Logarithm of predicted over measured step of each trial, fitted without it, from the whole fit on."""
     errors = []
     for index, one in enumerate(evidence.trainings):
         others = (*evidence.trainings[:index], *evidence.trainings[index + 1 :])
         if not others or (one.conditions.workers > 1 and max(other.conditions.workers for other in others) < 2):
             continue  # the only one that exchanges: nothing could predict it
-        vector, _, _ = _Problem(replace(evidence, trainings=others), straggling).solve()
-        errors.append(float(np.log(step_terms(vector, one.conditions, straggling).step_s / one.step_s)))
+        without, _, _ = _Problem(replace(evidence, trainings=others), straggling).solve(vector)
+        errors.append(float(np.log(step_terms(without, one.conditions, straggling).step_s / one.step_s)))
     return errors
 
 

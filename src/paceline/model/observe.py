@@ -61,6 +61,8 @@ class Collective:
     operation: str
     sizes: Floats
     seconds: Floats
+    """Mean over runs."""
+    runs: int = 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -126,7 +128,7 @@ def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) ->
         found.append(
             Collective(
                 trial=trial, conditions=conditions_of(trial, manner(trial)), operation=asked.operation,
-                sizes=np.array(sizes, dtype=float), seconds=seconds,
+                sizes=np.array(sizes, dtype=float), seconds=seconds, runs=len(mine),
             )
         )  # fmt: skip
     return found

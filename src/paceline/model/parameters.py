@@ -20,6 +20,8 @@ class Unknown:
     high: float = np.inf
     default: float = 0.0
     """Where nothing speaks about it."""
+    unsure: float | None = None
+    """By how much that may be off; None: by as much as such a parameter usually is (`calibrate`)."""
 
 
 UNKNOWNS = (
@@ -34,12 +36,24 @@ UNKNOWNS = (
     Unknown(name="alpha_s", unit="s", doc="one message to a neighbour, whatever its size"),
     Unknown(name="byte_s", unit="s/B", doc="a byte through the library, on a link that is no limit"),
     Unknown(
-        name="wire", unit="1", doc="time of a byte on a link, over what its bandwidth says", high=10.0, default=1.05
+        name="wire",
+        unit="1",
+        doc="time of a byte on a link, over what its bandwidth says",
+        high=10.0,
+        default=1.05,
+        unsure=0.1,
     ),
     Unknown(
-        name="start", unit="1", doc="part of the backward pass before the exchange may begin", high=1.0, default=1.0
+        name="start",
+        unit="1",
+        doc="part of the backward pass before the exchange may begin",
+        high=1.0,
+        default=1.0,
+        unsure=0.5,
     ),
-    Unknown(name="contention", unit="1", doc="computing lost for each second of exchange behind it", high=1.0),
+    Unknown(
+        name="contention", unit="1", doc="computing lost for each second of exchange behind it", high=1.0, unsure=0.2
+    ),
 )
 NAMES = tuple(unknown.name for unknown in UNKNOWNS)
 HIGH = np.array([unknown.high for unknown in UNKNOWNS])

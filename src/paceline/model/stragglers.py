@@ -10,12 +10,14 @@ from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
-from scipy.special import ndtri
+from scipy.special import ndtr, ndtri
 
 from paceline.model.step import Floats
 
 NODES = 64
 """Of the quadrature below: the mean of the largest of 4096 draws is then right to five digits."""
+REACH, POINTS = 8.0, 2001
+"""Standard deviations that the other integral covers on both sides, and where it looks."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,23 +29,40 @@ class Straggling:
     persistence: float
     """Correlation of that from one step to the next."""
     slowest: float
-    """The slowest worker's mean over that of all: 1 where they are alike."""
+    """One worker's mean over that of the others, where it is slower for good: 1 where they are alike."""
 
 
+MOST_PERSISTENT = 0.99
+BEYOND_CHANCE = 3.0
+"""By so many times what is usual by chance must a worker lag to be called slow."""
 ALIKE = Straggling(spread=0.0, persistence=0.0, slowest=1.0)
 
 
-def expected_slowest(workers: int, spread: float) -> float:
-    """Mean of the largest of so many draws of a log-normal factor of mean 1.
+@cache
+def expected_slowest(workers: int, spread: float, slowest: float = 1.0) -> float:
+    """Mean of the largest of so many draws of a log-normal factor of mean 1, one of which is `slowest` times as large.
 
     E[max] = ∫ F⁻¹(u^(1/P)) du, by Gauss and Legendre: exact where Blom's quantile is an approximation, and as cheap.
     """
-    if workers <= 1 or spread <= 0:
+    if workers <= 1:
         return 1.0
+    if spread <= 0:
+        return slowest
+    if slowest > 1:
+        return _one_slower(workers, spread, slowest)
     at, weight = _quadrature()
     with np.errstate(divide="ignore"):
         draws = ndtri(at ** (1.0 / workers))
     return float((weight * np.exp(spread * draws - spread**2 / 2)).sum())
+
+
+def _one_slower(workers: int, spread: float, slowest: float) -> float:
+    """E[max] = highest − ∫ F(x / slowest) · F(x)^(P − 1) dx."""
+    shift = np.log(slowest)
+    logs = np.linspace(-REACH * spread, shift + REACH * spread, POINTS)
+    below = ndtr((logs - shift) / spread + spread / 2) * ndtr(logs / spread + spread / 2) ** (workers - 1)
+    factor = np.exp(logs)
+    return float(factor[-1] - ((below[1:] + below[:-1]) / 2 * np.diff(factor)).sum())
 
 
 @cache
@@ -65,25 +84,30 @@ def straggling_of(computing_s: Floats) -> Straggling:
     own = logs - logs.mean(axis=0) if workers > 1 else logs
     lasting = own.mean(axis=1)
     passing = own - lasting[:, None]
-    # Deviations from a mean of P workers and of T steps are smaller than those from the truth.
-    share = (1 - 1 / workers if workers > 1 else 1.0) * (1 - 1 / steps)
-    spread = float(np.sqrt((passing**2).mean() / share))
+    variance = float((passing**2).mean())
     persistence = 0.0
-    if spread > 0:
-        products = (passing[:, 1:] * passing[:, :-1]).mean() / (passing**2).mean()
-        persistence = float(np.clip(products, -1.0, 1.0))
-    means = computing_s.mean(axis=1)
-    slowest = float(means.max() / means.mean()) if workers > 1 else 1.0
-    return Straggling(
-        spread=spread, persistence=persistence, slowest=_beyond_chance(slowest, spread, persistence, steps, workers)
-    )
+    if variance > 0:
+        products = float((passing[:, 1:] * passing[:, :-1]).mean()) / variance
+        # A correlation that is measured from the mean of so few steps is too small by this (Kendall 1954).
+        persistence = float(np.clip(products + (1 + 3 * products) / steps, 0.0, MOST_PERSISTENT))
+    # Deviations from a mean of P workers and of T steps are smaller than those from the truth.
+    independent = max(2.0, steps * (1 - persistence) / (1 + persistence))
+    share = (1 - 1 / workers if workers > 1 else 1.0) * (1 - 1 / independent)
+    spread = float(np.sqrt(variance / share))
+    return Straggling(spread=spread, persistence=persistence, slowest=_slowest(computing_s, spread, independent))
 
 
-def _beyond_chance(slowest: float, spread: float, persistence: float, steps: int, workers: int) -> float:
-    """1 where workers that are alike would, by chance, have means as unequal as these."""
+def _slowest(computing_s: Floats, spread: float, independent: float) -> float:
+    """One worker's mean over that of the others; 1 where workers that are alike would differ as much by chance."""
+    workers = len(computing_s)
     if workers < 2:
         return 1.0
-    kept = min(max(persistence, 0.0), 0.99)
-    effective = max(1.0, steps * (1 - kept) / (1 + kept))
-    chance = expected_slowest(workers, spread / np.sqrt(effective))
-    return slowest if slowest > 1 + 2 * (chance - 1) + 1e-9 else 1.0
+    means = computing_s.mean(axis=1)
+    found = _over_others(float(means.max() / means.mean()), workers)
+    chance = _over_others(expected_slowest(workers, spread / float(np.sqrt(independent))), workers)
+    return found if found > 1 + BEYOND_CHANCE * (chance - 1) + 1e-9 else 1.0
+
+
+def _over_others(over_all: float, workers: int) -> float:
+    """A worker's time over the mean of the others, from that over the mean of all."""
+    return over_all * (workers - 1) / max(workers - over_all, 1e-9)

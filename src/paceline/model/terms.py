@@ -45,6 +45,8 @@ class StepTerms:
     overhead_s: float
     exchange_s: float
     """All of the exchange, hidden or not: no part of the sum."""
+    unequal: float = 0.0
+    """By which part the mean worker computes longer than an ordinary one: one of them is slow for good."""
 
     @property
     def step_s(self) -> float:
@@ -59,9 +61,12 @@ class StepTerms:
 
     def phases(self) -> dict[str, float]:
         """As timers see them on the mean worker."""
+        forward, backward = (seconds * self.unequal for seconds in (self.forward_s, self.backward_s))
         return {
-            "data": self.input_s, "forward": self.forward_s, "backward": self.backward_s + self.contention_s,
-            "communication": self.waiting_s + self.exposed_s, "update": self.update_s, "overhead": self.overhead_s,
+            "data": self.input_s, "forward": self.forward_s + forward,
+            "backward": self.backward_s + backward + self.contention_s,
+            "communication": self.waiting_s - forward - backward + self.exposed_s,
+            "update": self.update_s, "overhead": self.overhead_s,
         }  # fmt: skip
 
 
@@ -128,9 +133,8 @@ def step_terms(vector: Floats, conditions: Conditions, straggling: Straggling = 
     forward = float(vector[at["forward_s"]] + vector[at["forward_per_sample_s"]] * batch)
     backward = float(vector[at["backward_s"]] + vector[at["backward_per_sample_s"]] * batch)
     feeding = float(vector[at["input_s"]] + vector[at["input_per_sample_s"]] * batch) * passes
-    slow = 1.0
-    if conditions.workers > 1:
-        slow = straggling.slowest * expected_slowest(conditions.workers, straggling.spread)
+    slow = expected_slowest(conditions.workers, straggling.spread, straggling.slowest)
+    unequal = (straggling.slowest - 1) / conditions.workers if conditions.workers > 1 else 0.0
     exchange, latency, exposed = 0.0, 0.0, 0.0
     if conditions.workers > 1 and conditions.messages:
         latencies, carried = message_costs(vector, conditions, conditions.sizes)
@@ -149,6 +153,7 @@ def step_terms(vector: Floats, conditions: Conditions, straggling: Straggling = 
         waiting_s=(slow - 1) * (forward + backward) * passes, contention_s=contention,
         latency_s=exposed * part, bandwidth_s=exposed * (1 - part),
         update_s=float(vector[at["update_s"]]), overhead_s=float(vector[at["overhead_s"]]), exchange_s=exchange,
+        unequal=unequal,
     )  # fmt: skip
     return replace(busy, input_s=max(0.0, feeding - busy.step_s) if conditions.prefetch else feeding)
 

@@ -38,14 +38,20 @@ def calibration_text(calibration: Calibration, width: int) -> str:
         draw(names, columns, width),
         fill(
             f"workers' computing spreads by {spread.spread:.1%} from step to step (correlation "
-            f"{spread.persistence:.2f}); the slowest takes {spread.slowest:.3f} times the mean. Trials that were held "
-            f"out are predicted within {calibration.residual:.1%} ({calibration.held_out} of them); runs differ by "
+            f"{spread.persistence:.2f}); {_slow(spread.slowest)}. Trials that were held out are "
+            f"predicted within {calibration.residual:.1%} ({calibration.held_out} of them); runs differ by "
             f"{calibration.noise:.1%}.", width,
         ),
         *(fill(f"not known: {sentence}", width, subsequent_indent="  ") for sentence in calibration.unidentified),
         *(fill(f"doubt: {sentence}", width, subsequent_indent="  ") for sentence in calibration.remarks),
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def _slow(slowest: float) -> str:
+    if slowest <= 1:
+        return "none is slower for good"
+    return f"one takes {slowest:.3f} times as long as the others, for good"
 
 
 def _value(number: float, unit: str) -> str:

@@ -104,17 +104,28 @@ def test_noise_widens_the_intervals_and_they_hold_the_truth():
 
 def test_stragglers_are_waited_for():
     uneven = Straggling(spread=0.1, persistence=0.0, slowest=1.0)
-    calibration = fit(
-        evidence(
-            *(training(workers, batch, straggling=uneven) for workers in (1, 2) for batch in (4, 16)),
-            collectives=PROBES,
-        )
-    )
+    runs = [training(workers, batch, straggling=uneven) for workers in (1, 2) for batch in (4, 16)]
+    # On this network the exchange shows; hidden in all runs, it would not tell when it begins.
+    shown = training(2, 4, 100 * MBIT, straggling=uneven)
+    calibration = fit(evidence(*runs, shown, collectives=PROBES))
     truth = training(64, 8, straggling=uneven)
     said = predict(calibration, truth.conditions)
 
     assert said.step.value == pytest.approx(truth.step_s, rel=0.02)
     assert said.shares["straggler wait"] > 0.05
+
+
+def test_an_exchange_that_was_always_hidden_leaves_open_when_it_begins():
+    runs = [training(workers, batch) for workers in (1, 2) for batch in (4, 16)]
+    calibration = fit(evidence(*runs, collectives=PROBES))
+    begins = calibration.parameters()["start"]
+    truth = training(64, 8)
+    said = predict(calibration, truth.conditions)
+
+    assert begins["low"] < 0.1
+    assert 0.4 <= begins["high"] < 0.6
+    assert said.step.low < truth.step_s < said.step.high
+    assert any("always hidden" in sentence for sentence in calibration.unidentified)
 
 
 def test_servers_are_a_bottleneck_that_grows_with_workers():

@@ -35,7 +35,17 @@ def test_a_slow_worker_is_told_from_chance():
     times = np.random.default_rng(2).normal(1.0, 0.01, size=(4, 100))
     times[2] *= 1.5
 
-    assert straggling_of(times).slowest == pytest.approx(1.5 / 1.125, rel=0.01)
+    assert straggling_of(times).slowest == pytest.approx(1.5, rel=0.01)
+
+
+@pytest.mark.parametrize("workers", [2, 8, 64])
+@pytest.mark.parametrize("slowest", [1.02, 1.5])
+def test_one_that_is_slower_for_good_is_waited_for_most_of_the_time(workers, slowest):
+    factors = np.exp(0.02 * np.random.default_rng(0).normal(size=(4000, workers)) - 0.02**2 / 2)
+    factors[:, 0] *= slowest
+    waited = factors.max(axis=1)
+
+    assert expected_slowest(workers, 0.02, slowest) == pytest.approx(waited.mean(), abs=4 * waited.std() / 60)
 
 
 def test_what_all_workers_have_in_common_lets_nobody_wait():
