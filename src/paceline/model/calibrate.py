@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from itertools import pairwise
 
 import numpy as np
+import numpy.typing as npt
 from scipy.optimize import least_squares, lsq_linear
 
 from paceline.model.calibration import FITTED, Calibration, Family, Hull
@@ -72,15 +73,21 @@ def fit(evidence: Evidence) -> Calibration:
     straggling = _pooled([one for one in evidence.trainings if one.trial.ranks > 1] or evidence.trainings)
     problem = _Problem(evidence, straggling)
     vector, jacobian, residuals = problem.solve()
-    unidentified = (*_unidentified(jacobian, evidence), *_always_hidden(vector, evidence, straggling))
+    unidentified = _unidentified(jacobian, evidence)
+    latest = _latest_start(vector, evidence, straggling)
+    if latest is not None:
+        vector[INDEX["start"]] = latest / 2
+        jacobian[:, INDEX["start"]] = 0.0
+        unidentified += (_begins_before(latest),)
     noise = noise_of(evidence.trainings)
     draws = _draws(problem, vector, jacobian, residuals, noise)
-    tail = (1 - LEVEL) / 2 * 100
-    low, high = np.percentile(draws, [tail, 100 - tail], axis=0) if len(draws) else (vector, vector)
+    if latest is not None:
+        draws[:, INDEX["start"]] = _anywhere(latest)
+    low, high = _together(vector, draws)
     held_out = _held_out(evidence, straggling, vector)
     last = max(evidence.trainings, key=lambda one: one.trial.workers)
     return Calibration(
-        family=evidence.family, by=FITTED, vector=vector, low=np.minimum(low, vector), high=np.maximum(high, vector),
+        family=evidence.family, by=FITTED, vector=vector, low=low, high=high,
         draws=draws, straggling=straggling, hull=_hull(evidence.trainings), residual=_conformal(held_out),
         held_out=len(held_out), noise=noise, unidentified=unidentified,
         remarks=_remarks(evidence.trainings, held_out), exchange=evidence.manner.exchange,
@@ -147,10 +154,11 @@ class _Problem:
             row += len(column)
         return found
 
-    def runs(self) -> Floats:
-        """Behind each column of `common`."""
-        counts = [len(one.steps_s) for one in self._evidence.trainings]
-        return np.array([*counts, *(two.runs for two in self._evidence.collectives)], dtype=float)
+    def noise_of_means(self, noise: float) -> Floats:
+        """Of each column of `common`, if runs differ by so much."""
+        trained = [noise / np.sqrt(len(one.steps_s)) for one in self._evidence.trainings]
+        probed = [max(noise, two.noise) / np.sqrt(two.runs) for two in self._evidence.collectives]
+        return np.array([*trained, *probed])
 
     def solve(self, near: Floats | None = None) -> tuple[Floats, Floats, Floats]:
         """(parameters, derivatives of the data's residuals by the scaled parameters, these residuals).
@@ -204,7 +212,7 @@ def _draws(problem: _Problem, vector: Floats, jacobian: Floats, residuals: Float
     generator = np.random.default_rng(0)
     # Student's t: how large the errors are is itself known from few of them only.
     scale = np.sqrt(freedom / generator.chisquare(freedom, size=(DRAWS, 1)))
-    shared = problem.common() * noise / np.sqrt(problem.runs())
+    shared = problem.common() * problem.noise_of_means(noise)
     moved = scale * (
         own * generator.normal(size=(DRAWS, len(residuals)))
         + generator.normal(size=(DRAWS, shared.shape[1])) @ shared.T
@@ -214,20 +222,42 @@ def _draws(problem: _Problem, vector: Floats, jacobian: Floats, residuals: Float
     orthogonal, triangle = np.linalg.qr(np.vstack([jacobian / own, np.diag(1 / problem.unsure)]))
     wanted = np.hstack([moved / own, assumed]) @ orthogonal
     bounds = (np.minimum(-scaled, -1e-15), np.maximum(problem.high - scaled, 1e-15))
-    draws = [lsq_linear(triangle, one, bounds=bounds, method="bvls").x for one in wanted]
-    return np.array([_not_contradicted(problem, scaled, draw, jacobian, residuals) for draw in draws]) * problem.scale
+    moves = [lsq_linear(triangle, one, bounds=bounds, method="bvls").x for one in wanted]
+    assumed_only = np.linalg.norm(jacobian, axis=0) * problem.unsure < own
+    draws = [_not_contradicted(problem, scaled, move, assumed_only, own) for move in moves]
+    return np.array(draws) * problem.scale
 
 
-def _not_contradicted(problem: _Problem, scaled: Floats, off: Floats, jacobian: Floats, residuals: Floats) -> Floats:
-    """A draw that observations allow, kinks of the model included; else half as far from the fit, and so on."""
-    least = LEAST_ERROR * np.sqrt(len(residuals))
+def _together(vector: Floats, draws: Floats) -> tuple[Floats, Floats]:
+    """Intervals that hold all parameters at once in nine of ten calibrations.
+
+    Each by itself would miss one in ten, so that hardly any calibration had all of them inside.
+    """
+    tail = (1 - LEVEL) / 2 * 100
+    low, high = np.percentile(draws, [tail, 100 - tail], axis=0)
+    down, up = np.maximum(vector - low, 0.0), np.maximum(high - vector, 0.0)
+    off = draws - vector
+    width = np.where(off > 0, up, down)
+    outside = np.divide(np.abs(off), width, out=np.zeros_like(off), where=width > 0).max(axis=1)
+    wider = max(1.0, float(np.quantile(outside, LEVEL)))
+    bounded = np.maximum(vector - wider * down, 0.0), np.minimum(vector + wider * up, HIGH)
+    # What all draws agree on needs no widening: a range of which only the ends are known.
+    return np.maximum(bounded[0], draws.min(axis=0)), np.minimum(bounded[1], draws.max(axis=0))
+
+
+def _not_contradicted(
+    problem: _Problem, scaled: Floats, move: Floats, assumed: npt.NDArray[np.bool_], own: float
+) -> Floats:
+    """A draw whose assumed parameters the observations allow, kinks of the model included; else half as far off."""
+    known = np.where(assumed, 0.0, move)
+    without = np.linalg.norm(problem.of_data((scaled + known) * problem.scale))
+    most = np.hypot(without, own)
     for _ in range(HALVINGS):
-        found = np.clip(scaled + off, 0.0, problem.high)
-        allowed = np.linalg.norm(residuals) + np.linalg.norm(jacobian @ off) + least
-        if np.linalg.norm(problem.of_data(found * problem.scale)) <= allowed:
+        found: Floats = np.clip(scaled + move, 0.0, problem.high)
+        if np.linalg.norm(problem.of_data(found * problem.scale)) <= most:
             return found
-        off = off / 2
-    return scaled
+        move = np.where(assumed, move / 2, move)
+    return np.clip(scaled + known, 0.0, problem.high)
 
 
 def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
@@ -255,16 +285,29 @@ def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
     return tuple(sentences)
 
 
-def _always_hidden(vector: Floats, evidence: Evidence, straggling: Straggling) -> list[str]:
-    """Of an exchange that never shows, only the latest moment at which it begins is known."""
+def _latest_start(vector: Floats, evidence: Evidence, straggling: Straggling) -> float | None:
+    """After which part of the backward pass the exchange begins at the latest, where no run shows it; else None.
+
+    Such a fit ends at the latest moment that still hides everything: any earlier one fits as well.
+    """
     exchanging = [one.conditions for one in evidence.trainings if one.conditions.fractions is None]
     terms = [step_terms(vector, one, straggling) for one in exchanging if one.workers > 1 and one.messages]
     if not terms or any(one.exposed_s > LEAST_NOISE * one.step_s for one in terms):
-        return []
-    latest = (
-        f"the exchange was always hidden: it begins after at most {vector[INDEX['start']]:.0%} of the backward pass"
+        return None
+    return float(vector[INDEX["start"]])
+
+
+def _anywhere(high: float) -> Floats:
+    """Draws from 0 to `high`, denser at both ends: where only a range is known, an interval should hold all of it."""
+    found: Floats = high * np.sin(np.pi / 2 * np.random.default_rng(1).uniform(size=DRAWS)) ** 2
+    return found
+
+
+def _begins_before(part: float) -> str:
+    return (
+        f"the exchange was always hidden: it begins somewhere in the first {part:.0%} of the backward pass, and half "
+        "of that is assumed; run more workers, a smaller batch or a slower network"
     )
-    return [f"{latest}, and that is assumed; run more workers, a smaller batch or a slower network"]
 
 
 def _held_out(evidence: Evidence, straggling: Straggling, vector: Floats) -> list[float]:
@@ -274,7 +317,10 @@ def _held_out(evidence: Evidence, straggling: Straggling, vector: Floats) -> lis
         others = (*evidence.trainings[:index], *evidence.trainings[index + 1 :])
         if not others or (one.conditions.workers > 1 and max(other.conditions.workers for other in others) < 2):
             continue  # the only one that exchanges: nothing could predict it
-        without, _, _ = _Problem(replace(evidence, trainings=others), straggling).solve(vector)
+        less = replace(evidence, trainings=others)
+        without, _, _ = _Problem(less, straggling).solve(vector)
+        if (latest := _latest_start(without, less, straggling)) is not None:
+            without[INDEX["start"]] = latest / 2
         errors.append(float(np.log(step_terms(without, one.conditions, straggling).step_s / one.step_s)))
     return errors
 

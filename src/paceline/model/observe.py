@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import pyarrow as pa
 
 from paceline.model.conditions import RING, Conditions
 from paceline.model.ready import Ready
@@ -27,6 +28,8 @@ from paceline.record.summary import (
     summarize,
 )
 
+PASSES = ("forward", "backward")
+"""Phases that compute."""
 DILATION = "dilation"
 """The site's setting by which all its times are stretched."""
 
@@ -63,6 +66,8 @@ class Collective:
     seconds: Floats
     """Mean over runs."""
     runs: int = 1
+    noise: float = 0.0
+    """Standard deviation of the logarithm of these times from run to run, all sizes together."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -117,21 +122,25 @@ def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) ->
     for mine in runs.values():
         trial = mine[0].trial
         asked = trial.workload.collective
-        medians: dict[int, list[float]] = {}
-        for record in mine:
-            for size, times in slowest_times(record).items():
-                medians.setdefault(size, []).append(float(np.median(times)))
-        if asked is None or not medians:
+        medians = [_medians(record) for record in mine]
+        sizes = sorted(set.intersection(*(set(one) for one in medians)))
+        if asked is None or not sizes:
             continue
-        sizes = sorted(medians)
-        seconds = np.array([np.mean(medians[size]) for size in sizes]) / dilation_of(trial)
+        times = np.array([[one[size] for size in sizes] for one in medians]) / dilation_of(trial)
+        logs = np.log(times).mean(axis=1)
         found.append(
             Collective(
                 trial=trial, conditions=conditions_of(trial, manner(trial)), operation=asked.operation,
-                sizes=np.array(sizes, dtype=float), seconds=seconds, runs=len(mine),
+                sizes=np.array(sizes, dtype=float), seconds=times.mean(axis=0), runs=len(mine),
+                noise=float(logs.std(ddof=1)) if len(mine) > 1 else 0.0,
             )
         )  # fmt: skip
     return found
+
+
+def _medians(record: Record) -> dict[int, float]:
+    """Size → seconds of the usual round."""
+    return {size: float(np.median(times)) for size, times in slowest_times(record).items()}
 
 
 def _training(
@@ -192,18 +201,13 @@ def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:
 
 
 def _straggling(records: Sequence[Record]) -> Straggling:
-    """Of computing: the step without what is spent in exchanging and waiting; alike where that is not timed."""
+    """Of computing; alike where that is not timed."""
     seen = []
     for record in records:
         measured = measured_samples(record)
-        if measured is None:
+        computing = None if measured is None else _computing(measured, alone=record.trial.ranks == 1)
+        if measured is None or computing is None:
             continue
-        computing = floats(measured, "wall_s")
-        exchanged = phase_columns(measured).get(COMMUNICATION)
-        if exchanged is None and record.trial.ranks > 1:
-            continue
-        if exchanged is not None:
-            computing = computing - np.nan_to_num(exchanged)
         matrix = by_step(measured, computing)
         if matrix.size:
             seen.append(straggling_of(matrix))
@@ -214,3 +218,13 @@ def _straggling(records: Sequence[Record]) -> Straggling:
         persistence=float(np.mean([one.persistence for one in seen])),
         slowest=float(np.mean([one.slowest for one in seen])),
     )
+
+
+def _computing(measured: pa.Table, *, alone: bool) -> Floats | None:
+    """Forward and backward pass where both are timed; else the step without what is spent in exchanging and waiting."""
+    phases = phase_columns(measured)
+    if set(PASSES) <= set(phases):
+        return np.sum([np.nan_to_num(phases[name]) for name in PASSES], axis=0)
+    if COMMUNICATION in phases:
+        return floats(measured, "wall_s") - np.nan_to_num(phases[COMMUNICATION])
+    return floats(measured, "wall_s") if alone else None
