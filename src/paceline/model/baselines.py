@@ -18,6 +18,8 @@ from paceline.model.tables import Point
 TINY = 1e-9
 STARTS = 6
 """Of a fit that may end in a poor valley; the best end counts."""
+ORDINARY = 0.1
+"""An error in logarithms above which a point counts less and less, for forms that ask for it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,6 +86,9 @@ class Ernest(Predictor):
 class Curved(Predictor):
     """A form with parameters that must be searched for, in their logarithms, so that none falls below zero."""
 
+    loss = "linear"
+    searches = STARTS
+
     @abstractmethod
     def starts(self, step_s: float, batch: float) -> Floats:
         """Where the first search begins, for a usual step and batch; the others begin around it."""
@@ -92,18 +97,32 @@ class Curved(Predictor):
     def form(self, parameters: Floats, at: Columns) -> Floats:
         """Seconds of a step."""
 
+    def doubts(self) -> Floats:
+        """What it costs each parameter to be off its start by a factor e, as an error on every point; 0: nothing."""
+        return np.zeros(1)
+
+    def weights(self, at: Columns) -> Floats:
+        """How much each point counts."""
+        return np.ones_like(at.workers)
+
     def fit(self, points: Sequence[Point]) -> None:
         at, seconds = columns(points), times(points)
-        logs = np.log(seconds)
+        logs, weights = np.log(seconds), self.weights(at)
+        first = np.log(np.maximum(self.starts(float(np.median(seconds)), float(np.median(at.batch))), TINY))
+        doubts = self.doubts() * np.sqrt(len(points))
 
         def off(told: Floats) -> Floats:
-            return np.log(np.maximum(self.form(np.exp(told), at), TINY)) - logs
+            errors = np.log(np.maximum(self.form(np.exp(told), at), TINY)) - logs
+            return np.concatenate([weights * errors, doubts * (told - first)])
 
-        first = np.log(np.maximum(self.starts(float(np.median(seconds)), float(np.median(at.batch))), TINY))
         generator = np.random.default_rng(0)
-        begins = [first, *(first + generator.normal(0, 1, len(first)) for _ in range(STARTS - 1))]
-        ends = [least_squares(off, begin, max_nfev=300, bounds=(first - 25, first + 25)) for begin in begins]
-        self.parameters = np.exp(min(ends, key=lambda end: float(end.cost)).x)
+        begins = [first, *(first + generator.normal(0, 1, len(first)) for _ in range(self.searches - 1))]
+        ends = [
+            least_squares(off, begin, max_nfev=300, bounds=(first - 25, first + 25), loss=self.loss, f_scale=ORDINARY)
+            for begin in begins
+        ]
+        best = min(ends, key=lambda end: float(end.cost))
+        self.parameters, self.cost = np.exp(best.x), float(best.cost)
 
     def predict(self, points: Sequence[Point]) -> Floats:
         return self.form(self.parameters, columns(points))

@@ -1,88 +1,129 @@
 """Our model where nothing but whole steps is known: tables of others. Terms of a step's structure, fitted together.
 
-    computing   C = (a + c·batch) · (1 + σ·z(P))          z: mean of the largest of P standard normals (Blom 1958)
-    exchange    X = inside host:  2(g − 1)/g · w₁ + 2(g − 1)·h₁
-                    between hosts: 2(n − 1)/n · w₂ + 2(n − 1)·h₂ + log₂ n · l₂, and inside again where g > 1
-    step        T = (C^γ + X^γ)^(1/γ)                     1 ≤ γ ≤ 10: from no overlap to nearly all of it
+    computing   C = (a + c·(batch/b₀)^p) · (1 + κ·[g > 1] + σ·z(P))
+    exchange    X = 2(g − 1)/g · w₁ + [n > 1] · w₂ · (G(n) + s·log₂ g) · d^[n = 2]
+    step        T = (1 − φ)·C + ((φ·C)^γ + X^γ)^(1/γ)
 
-g workers a host, n hosts, P in all. How X grows with n cannot be told from few hosts: each way of growing is fitted by
-itself, and the answer is their geometric mean, each weighed by how well it predicts the largest hosts from the others.
+g workers a host, n hosts, P in all. κ: workers of one host share its memory, bus and loaders. z(P): mean of the largest
+of P standard normals (Blom 1958). φ: what of computing an exchange can hide behind; 1 ≤ γ ≤ 10: how well it does.
+d: two hosts have only each other to talk to, and measure unlike three or more. G: how an exchange grows with hosts; of
+a ring that only bandwidth holds back it is 2(n − 1)/n, else 1 + ρ·log₂ n.
+
+How it grows is hardly told by few hosts, least of all where two of them are a case of their own. So G is not fitted:
+the answer is the geometric mean over a few, each weighed by how well it explains the points and how usual it is in the
+published tables.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 
 import numpy as np
 from scipy.special import ndtri
 
-from paceline.model.baselines import Columns, Curved, Predictor, bent, columns, times
+from paceline.model.baselines import TINY, Columns, Curved, Predictor, bent, columns, times
 from paceline.model.step import Floats
 from paceline.model.tables import Point
 
+RING = 0.0
+GROWTHS = {RING: 0.1, 0.25: 0.3, 0.5: 0.3, 1.0: 0.3}
+"""What each doubling of hosts adds to an exchange → how usual that is."""
 LEVEL = 0.90
 WIDER_PER_DOUBLING = 0.5
-LEAST_ERROR = 0.01
+UNKNOWN_ERROR = 0.25
+"""Half width of an interval, in logarithms, where nothing could be held out."""
 FEWEST = 8
-"""Points on each side of an inner split that can weigh anything."""
+"""Points on each side of an inner split that can tell an error."""
 
 
 class Form(Curved):
-    """One way in which the exchange grows with hosts."""
+    """One growth of the exchange with hosts."""
 
-    def __init__(self, growth: str) -> None:
-        self.name = growth
+    loss = "soft_l1"
+    searches = 2
+
+    def __init__(self, growth: float) -> None:
+        self.name = f"growth-{growth:g}"
+        self._growth = growth
 
     def starts(self, step_s: float, batch: float) -> Floats:
-        return step_s * np.array([1 / 4, 1 / 2 / batch, 1 / 20, 1 / 10, 1 / 100, 0.01 / step_s, 1 / step_s])
+        self._batch = batch
+        times_s = [step_s / 4, step_s / 2, step_s / 20, step_s / 10]
+        return np.array([*times_s, 1.0, 0.1, 1.0, 0.05, 0.01, 3.0, 1.0])
+
+    def doubts(self) -> Floats:
+        """Exponent and pair are 1 where the points do not say otherwise; all others are nearly free."""
+        return np.array([1e-4] * 4 + [0.03, 1e-4, 0.05] + [1e-4] * 4)
+
+    def weights(self, at: Columns) -> Floats:
+        """Every placement counts alike, however often it was measured, and the more hosts it has the more."""
+        placements = list(zip(at.workers, at.hosts, strict=True))
+        often = Counter(placements)
+        weights = at.hosts / np.sqrt([often[placement] for placement in placements])
+        found: Floats = weights / np.sqrt(np.mean(weights**2))
+        return found
 
     def form(self, parameters: Floats, at: Columns) -> Floats:
-        alpha, beta, inside, wire, more, spread, bend = parameters
+        alpha, beta, inside, wire, power, crowd, pair, contention, spread, hideable, bend = parameters
         group, hosts = at.per_host, at.hosts
-        growth = {"hops": 2 * (hosts - 1), "rounds": np.log2(hosts), "none": np.zeros_like(hosts)}[self.name]
-        exchange = 2 * (group - 1) / group * inside + 2 * (hosts - 1) / hosts * wire + growth * more
-        slowest = ndtri((at.workers - 0.375) / (at.workers + 0.25))
-        computing = (alpha + beta * at.batch) * (1 + spread * np.maximum(slowest, 0.0))
-        return bent(computing, exchange, bend)
+        slowest = np.maximum(ndtri((at.workers - 0.375) / (at.workers + 0.25)), 0.0)
+        slower = 1 + contention * (group > 1) + spread * slowest
+        computing = (alpha + beta * (at.batch / self._batch) ** (2 * power / (1 + power))) * slower
+        grown = 2 * (hosts - 1) / hosts if self._growth == RING else 1 + self._growth * np.log2(hosts)
+        between = (hosts > 1) * wire * (grown + crowd * np.log2(group))
+        exchange = 2 * (group - 1) / group * inside + between * np.where(hosts == 2, pair, 1.0)
+        hidden = hideable / (1 + hideable) * computing
+        return computing - hidden + bent(hidden, exchange, bend)
+
+
+class Mixture:
+    """All growths, fitted to the same points."""
+
+    def __init__(self, points: Sequence[Point]) -> None:
+        self._forms = [Form(growth) for growth in GROWTHS]
+        for form in self._forms:
+            form.fit(points)
+        # Points of one placement share what was wrong when it was measured: they say as much as one.
+        placements = len({(point.workers, point.hosts) for point in points})
+        costs = np.array([max(form.cost, TINY) for form in self._forms])
+        likely = np.array(list(GROWTHS.values())) * (costs / costs.min()) ** (-placements / 2)
+        self._weights = likely / likely.sum()
+
+    def logs(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
+        """Logarithms of the steps, and how far the growths are apart in them (standard deviations)."""
+        told = np.log([form.predict(points) for form in self._forms])
+        mean: Floats = self._weights @ told
+        return mean, np.sqrt(self._weights @ (told - mean) ** 2)
 
 
 class Structural(Predictor):
-    """All forms together."""
+    """The mixture, with an interval from what it got wrong when hosts were held out and how unlike the growths are."""
 
     name = "paceline"
 
     def fit(self, points: Sequence[Point]) -> None:
-        self._forms = [Form(growth) for growth in ("hops", "rounds", "none")]
-        errors = self._inner(points)
-        weights = np.array([1 / max(LEAST_ERROR, float(np.mean(np.abs(error)))) ** 2 for error in errors])
-        self._weights = weights / weights.sum()
-        mixed = np.abs(sum(weight * error for weight, error in zip(self._weights, errors, strict=True)))
-        self._error = float(np.quantile(mixed, LEVEL)) if len(mixed) else 0.25
+        self._error = _inner_error(points)
         self._hosts = max(point.hosts for point in points)
         self._workers = max(point.workers for point in points)
-        for form in self._forms:
-            form.fit(points)
+        self._mixture = Mixture(points)
 
     def predict(self, points: Sequence[Point]) -> Floats:
-        logs = [np.log(form.predict(points)) for form in self._forms]
-        found: Floats = np.exp(self._weights @ np.array(logs))
+        found: Floats = np.exp(self._mixture.logs(points)[0])
         return found
 
     def interval(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
-        at, value = columns(points), self.predict(points)
+        at, (mean, apart) = columns(points), self._mixture.logs(points)
         beyond = np.maximum(1.0, np.maximum(at.hosts / self._hosts, at.workers / self._workers))
-        wide = self._error * (1 + WIDER_PER_DOUBLING * np.log2(beyond))
-        return value * np.exp(-wide), value * np.exp(wide)
+        wide = np.hypot(self._error * (1 + WIDER_PER_DOUBLING * np.log2(beyond)), ndtri((1 + LEVEL) / 2) * apart)
+        return np.exp(mean - wide), np.exp(mean + wide)
 
-    def _inner(self, points: Sequence[Point]) -> list[Floats]:
-        """Log errors of each form on the largest hosts, fitted on the rest; where that is too little, on all."""
-        most = max(point.hosts for point in points)
-        few = [point for point in points if point.hosts < most]
-        many = [point for point in points if point.hosts == most]
-        if len(few) < FEWEST or len(many) < FEWEST or len({point.hosts for point in few}) < 2:
-            few = many = list(points)
-        errors = []
-        for form in self._forms:
-            form.fit(few)
-            errors.append(np.log(form.predict(many) / times(many)))
-        return errors
+
+def _inner_error(points: Sequence[Point]) -> float:
+    """Of the most hosts, predicted from the others: what 90 % of the errors stay below."""
+    most = max(point.hosts for point in points)
+    few = [point for point in points if point.hosts < most]
+    many = [point for point in points if point.hosts == most]
+    if len(few) < FEWEST or len(many) < FEWEST or len({point.hosts for point in few}) < 2:
+        return UNKNOWN_ERROR
+    return float(np.quantile(np.abs(Mixture(few).logs(many)[0] - np.log(times(many))), LEVEL))

@@ -93,14 +93,24 @@ def test_a_condition_that_cannot_be_read_is_refused(condition):
 
 
 def test_our_model_predicts_its_own_kind_of_truth_beyond_what_it_was_fitted_on(tmp_path):
-    mine = points(table(0.01), tmp_path)
-    found = validate_table(mine, lambda point: point.hosts <= 4)
-    overall = {model: found.overall(model) for model in found.models}
+    overall = judged(points(table(), tmp_path))
 
-    assert overall["paceline"]["mape"] < 0.04
-    assert overall["paceline"]["mape"] < min(overall[name]["mape"] for name in ("ernest", "usl", "last value"))
-    assert 0.5 <= overall["paceline"]["coverage"] <= 1.0
+    assert overall["paceline"]["mape"] < 0.01
+    assert overall["paceline"]["mape"] < min(overall[name]["mape"] for name in overall if name != "paceline")
+
+
+def test_what_noise_hides_is_in_the_interval(tmp_path):
+    """With little noise already, four hosts do not tell a ring from a growth with each doubling."""
+    overall = judged(points(table(0.01), tmp_path))
+
+    assert overall["paceline"]["mape"] < min(overall[name]["mape"] for name in ("ernest", "pollux", "usl"))
+    assert overall["paceline"]["coverage"] >= 0.75
     assert set(overall) == {"paceline", "ernest", "pollux", "usl", "sum", "max", "last value"}
+
+
+def judged(mine: list[Point]) -> dict[str, dict[str, float | None]]:
+    found = validate_table(mine, lambda point: point.hosts <= 4)
+    return {model: found.overall(model) for model in found.models}
 
 
 def test_every_point_is_in_the_result(tmp_path):
