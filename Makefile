@@ -56,6 +56,7 @@ benchmarks: $(STAMP)
 	$(BIN)/paceline env build torch-cpu
 	$(BIN)/python benchmarks/null.py
 	$(BIN)/python benchmarks/lab.py
+	$(BIN)/python benchmarks/predictor.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/adapters.py
 

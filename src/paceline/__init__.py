@@ -1,18 +1,21 @@
 """Paceline: which framework and configuration trains my model best on my machines, with evidence.
 
-The street: spec → plan → run → record → compare → report. Left of the record we act; right of it we only compute.
+The street: spec → plan → run → record → compare → model → report. Left of the record we act; right of it we only
+compute.
 """
 
 from importlib import import_module
 
 from paceline._version import __version__
 
-__all__ = ["Records", "Study", "__version__", "load_study", "records", "run"]
+__all__ = ["Records", "Study", "__version__", "fit", "load_study", "predict", "records", "run"]
 
 _HOMES = {
     "Records": "paceline.api",
     "Study": "paceline.spec",
+    "fit": "paceline.api",
     "load_study": "paceline.spec",
+    "predict": "paceline.api",
     "records": "paceline.api",
 }
 """Public name → where it lives. `run` is the stage itself, which can be called."""

@@ -1,4 +1,4 @@
-"""The small Python API for notebooks: load a study, run it, look at the records as a table."""
+"""The small Python API for notebooks: load a study, run it, look at the records as a table, fit a model, predict."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
+from paceline.folders import store_folder
 from paceline.record import Record
 from paceline.record.export import runs_table, samples_table
 from paceline.spec import Study, load_study
-from paceline.workbench import Watcher, Workbench, last_attempts, open_store, store_folder
+from paceline.workbench import Watcher, Workbench, last_attempts, open_store
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Records", "Study", "load_study", "records", "run"]
+    from paceline.model.calibration import Calibration
+    from paceline.model.predict import Prediction
+
+__all__ = ["Records", "Study", "fit", "load_study", "predict", "records", "run"]
 
 
 class Records(Sequence[Record]):
@@ -75,3 +79,46 @@ def records(study: Study | str | Path | None = None, *, store: str | Path | None
     if not isinstance(study, Study):
         study = load_study(study)
     return Records(Workbench(study, folder).records())
+
+
+def fit(study: Study | str | Path, *, store: str | Path | None = None) -> list[Calibration]:
+    """The performance model of each family of a study (framework, strategy, model), from what is recorded and imported.
+
+    Runs nothing: `paceline calibrate` measures what the model needs besides the study.
+    """
+    from paceline.modelbench import calibrate  # noqa: PLC0415  SciPy takes a second to load
+
+    if not isinstance(study, Study):
+        study = load_study(study)
+    return calibrate(Workbench(study, store_folder(store)))
+
+
+def predict(
+    calibration: Calibration,
+    *,
+    workers: int,
+    workers_per_host: int = 1,
+    batch: float | None = None,
+    bandwidth: float | None = None,
+    latency_s: float | None = None,
+    what_if: str = "",
+) -> Prediction:
+    """What a configuration that was never run would take, with 90 % intervals.
+
+    Args:
+        calibration: of `fit`.
+        workers: in all.
+        workers_per_host: how they are packed.
+        batch: samples a worker and step; by default the largest that was run.
+        bandwidth: bytes a second of each host's link; by default as it was.
+        latency_s: one way, beside what the link has anyway.
+        what_if: changes as `paceline predict --what-if` takes them, such as "bandwidth=x4,compression=fp16".
+    """
+    from paceline.model import predict as model  # noqa: PLC0415  loaded on use, as above
+    from paceline.model.what_if import changed, parse_changes  # noqa: PLC0415
+
+    asked = model.conditions_for(
+        calibration, workers=workers, workers_per_host=workers_per_host, batch=batch, bandwidth=bandwidth,
+        latency_s=latency_s,
+    )  # fmt: skip
+    return model.predict(*changed(calibration, asked, parse_changes(what_if) if what_if else []))

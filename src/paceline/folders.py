@@ -1,4 +1,4 @@
-"""Where Paceline keeps what it can make again. A leaf: imports nothing of ours."""
+"""Where Paceline keeps records, and what it can make again. A leaf: imports nothing of ours."""
 
 from __future__ import annotations
 
@@ -15,3 +15,8 @@ def cache_root(environ: Mapping[str, str] | None = None) -> Path:
     base = env.get("XDG_CACHE_HOME", "")
     # The XDG specification: a relative path is to be ignored.
     return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "paceline"
+
+
+def store_folder(given: str | Path | None = None) -> Path:
+    """--store, else PACELINE_STORE, else .paceline in the current folder."""
+    return Path(given or os.environ.get("PACELINE_STORE") or ".paceline")

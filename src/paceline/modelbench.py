@@ -5,7 +5,7 @@ Holds no logic of the model; the command line and the Python API sit on it.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -13,10 +13,13 @@ from typing import Any
 
 from paceline.errors import PacelineError
 from paceline.frameworks import load_framework
-from paceline.model.calibrate import Evidence, evidence_of, fit
-from paceline.model.calibration import Calibration, read_calibrations, write_calibrations
+from paceline.model.calibrate import evidence_of, fit
+from paceline.model.calibration import Calibration, write_calibrations
 from paceline.model.design import next_run
+from paceline.model.imported import read_imports, with_imports
+from paceline.model.kept import calibrations_path
 from paceline.model.observe import Manner, collectives, trainings
+from paceline.model.problem import Evidence
 from paceline.model.ready import Ready, ready_of
 from paceline.model.split import read_split, validate_family
 from paceline.model.validate import Validation
@@ -29,8 +32,6 @@ from paceline.workbench import Workbench, last_attempts, open_store
 from paceline.workloads import MODELS as ZOO
 from paceline.workloads import Graph, load_workload
 
-FOLDER = "models"
-"""Of calibrations, in a store."""
 OPERATIONS = ("all_reduce", "push_pull")
 """By which gradients are exchanged."""
 SIZES = "4KiB..64MiB"
@@ -93,7 +94,8 @@ def calibrate(bench: Workbench) -> list[Calibration]:
     Raises:
         PacelineError: nothing is recorded.
     """
-    found = [fit(one) for one in evidence(bench) if one.trainings]
+    imports = read_imports(bench.folder, bench.study.name)
+    found = [fit(with_imports(one, imports)) for one in evidence(bench) if one.trainings]
     if not found:
         raise PacelineError(
             f"{bench.study.source}: nothing is recorded yet in {bench.folder}",
@@ -136,41 +138,6 @@ def companions(bench: Workbench) -> list[Study]:
         }  # fmt: skip
         found.append(replace(study, name=f"{study.name}-layers", axes=axes))
     return found
-
-
-def calibrations_path(folder: Path, study: str) -> Path:
-    return folder / FOLDER / f"{study}.json"
-
-
-def kept_calibrations(folder: Path, study: str | None = None) -> list[Calibration]:
-    """Calibrations of one study, or all of a store.
-
-    Raises:
-        PacelineError: there is none.
-    """
-    if study is not None:
-        return read_calibrations(calibrations_path(folder, study))
-    paths = sorted((folder / FOLDER).glob("*.json"))
-    if not paths:
-        raise PacelineError(
-            f"{folder}: nothing is calibrated here",
-            hint="calibrate: paceline calibrate STUDY   or guess: paceline predict --model resnet50 --device V100-SXM2",
-        )
-    return [one for path in paths for one in read_calibrations(path)]
-
-
-def chosen(calibrations: Sequence[Calibration], wanted: Mapping[str, Any]) -> list[Calibration]:
-    """Those whose family has these values.
-
-    Raises:
-        PacelineError: none has.
-    """
-    kept = [one for one in calibrations if all(getattr(one.family, key) == value for key, value in wanted.items())]
-    if not kept:
-        asked = ", ".join(f"{key} {value}" for key, value in wanted.items())
-        there = ", ".join(dict.fromkeys(one.family.label for one in calibrations))
-        raise PacelineError(f"no calibration has {asked}", hint=f"there are: {there}")
-    return kept
 
 
 def proposer(bench: Workbench) -> Any:

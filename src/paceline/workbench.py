@@ -6,7 +6,6 @@ Holds no logic of a stage: it gathers what the pure stages want to know, hands i
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import sys
 from collections.abc import Callable, Mapping, Sequence
@@ -58,11 +57,6 @@ class Silent:
     def planned(self, plan: Plan) -> None: ...
     def before(self, run: PlannedRun, number: int, total: int, remaining_s: float) -> None: ...
     def after(self, record: Record) -> None: ...
-
-
-def store_folder(given: str | Path | None = None) -> Path:
-    """--store, else PACELINE_STORE, else .paceline in the current folder."""
-    return Path(given or os.environ.get("PACELINE_STORE") or ".paceline")
 
 
 @cache

@@ -13,7 +13,9 @@ from street import command_environment, study_of, to_toml
 
 
 def test_public_names_are_these_and_all_exist() -> None:
-    assert paceline.__all__ == ["Records", "Study", "__version__", "load_study", "records", "run"]
+    assert paceline.__all__ == [
+        "Records", "Study", "__version__", "fit", "load_study", "predict", "records", "run",
+    ]  # fmt: skip
     assert all(getattr(paceline, name) is not None for name in paceline.__all__)
 
 
@@ -43,3 +45,23 @@ print(len(records("s.toml").samples_to_pandas()))
     )  # fmt: skip
 
     assert done.stdout.splitlines() == ["2 0.05 ['ok']", "24"], done.stderr
+
+
+def test_a_model_is_fitted_and_asked(tmp_path: Path) -> None:
+    study = study_of(
+        workload={"batch_per_worker": [4, 16]}, cluster={"workers_per_host": [1, 2], "oversubscribe": True}
+    )
+    (tmp_path / "s.toml").write_text(to_toml(study), encoding="utf-8")
+    program = """
+from paceline import fit, predict, run
+run("s.toml")
+(model,) = fit("s.toml")
+said = predict(model, workers=8, batch=8, what_if="compute=x2")
+print(said.step.low <= said.step.value <= said.step.high, said.extrapolated_by, said.bottleneck)
+"""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path, env=command_environment(tmp_path), capture_output=True, text=True, check=False,
+    )  # fmt: skip
+
+    assert done.stdout.splitlines() == ["True 4.0 compute"], done.stderr

@@ -16,7 +16,8 @@ from schemas import SCHEMAS, SUFFIX, assert_valid, read_schema, validator
 from street import paceline, study_of, to_toml
 
 COMMANDS = (
-    "doctor", "env-list", "env-build", "env-remove", "probe", "plan", "run", "check", "compare", "report", "export",
+    "doctor", "env-list", "env-build", "env-remove", "probe", "plan", "run", "check", "compare", "calibrate", "predict",
+    "validate", "report", "import", "export",
 )  # fmt: skip
 LIBRARIES = ("trial", "facts", "proof", "collectives")
 """Schemas that others refer to; no command prints them."""
@@ -323,3 +324,82 @@ def test_schema_rejects_a_wrong_value(
     inner[last] = value
 
     assert not validator(name).is_valid(document)
+
+
+@pytest.fixture(scope="module")
+def calibrated(place: Path) -> dict[str, Any]:
+    study = study_of({"jitter": 0.01}, name="model", workload={"batch_per_worker": [4, 16]},
+                     cluster={"workers_per_host": [1, 2], "oversubscribe": True})  # fmt: skip
+    (place / "model.toml").write_text(to_toml(study), encoding="utf-8")
+    return printed(place, "calibrate", "model.toml", "--budget", "0s")
+
+
+def test_calibrate(calibrated: dict[str, Any]) -> None:
+    assert_valid("calibrate", calibrated)
+    (family,) = calibrated["calibrations"]
+    assert family["by"] == "modelled"
+    assert {"value", "low", "high"} == set(family["parameters"]["alpha_s"])
+
+
+def test_predict(place: Path, calibrated: dict[str, Any]) -> None:
+    found = printed(
+        place, "predict", "model.toml", "--workers", "1..8", "--what-if", "bandwidth=x4,compression=fp16,bucket=5MB",
+        "--helps-most", "--epoch", "50000", "--price", "2", "--power", "300", "--memory", "16GB",
+    )  # fmt: skip
+
+    assert_valid("predict", found)
+    assert [row["workers"] for row in found["rows"]] == [1, 2, 4, 8]
+    for row in found["rows"]:
+        assert all(
+            set(row[name]) == {"value", "low", "high", "unit"} for name in ("step_s", "throughput", "efficiency")
+        )
+        assert row["extrapolated_by"] >= 1
+        assert row["bottleneck"] in row["shares"]
+        assert sum(row["shares"].values()) == pytest.approx(1)
+
+
+def test_predict_without_any_run(place: Path) -> None:
+    found = printed(place, "predict", "--device", "V100-SXM2", "--model", "resnet50", "--network", "10GbE",
+                    "--workers", "2..4096", "--batch", "32", "--strategy", "ddp")  # fmt: skip
+
+    assert_valid("predict", found)
+    assert found["by"] == "guessed"
+
+
+def test_validate(place: Path) -> None:
+    rows = [
+        f"mlp,here,{nodes},{nodes},{batch},{0.01 + 0.001 * batch + 0.002 * nodes}"
+        for nodes in (1, 2, 3, 4, 6, 8) for batch in (4, 8, 16, 32)
+    ]  # fmt: skip
+    table = "\n".join(["model,cluster,num_nodes,num_replicas,local_bsz,step_time_s", *rows])
+    (place / "table.csv").write_text(table, encoding="utf-8")
+
+    found = printed(place, "validate", "--table", "table.csv", "--fit", "num_nodes<=4")
+
+    assert_valid("validate", found)
+    assert [model["name"] for model in found["models"]][:4] == ["paceline", "ernest", "pollux", "usl"]
+    assert_valid("validate", printed(place, "validate", "--published", PACELINE_PUBLISHED=""))
+
+
+def test_import(place: Path, calibrated: dict[str, Any]) -> None:
+    (place / "osu.txt").write_text(
+        "# OSU MPI Allreduce Latency Test v5.8\n# Size  Avg Latency(us)\n4  2.5\n1048576  1034.2\n", encoding="utf-8"
+    )
+
+    found = printed(place, "import", "model.toml", "osu.txt", "--workers", "2")
+
+    assert_valid("import", found)
+    assert found["kind"] == "osu"
+    assert_valid("calibrate", printed(place, "calibrate", "model.toml", "--no-run"))
+
+
+def test_a_measured_step_becomes_a_trace(place: Path, calibrated: dict[str, Any]) -> None:
+    trace = json.loads(paceline(place, "export", "model.toml", "--format", "perfetto").stdout)
+    spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]
+
+    assert {span["pid"] for span in spans} == {0, 1}
+    assert {"forward", "backward", "communication"} <= {span["name"] for span in spans}
+    ended = paceline(place, "export", "model.toml", "--format", "chakra", "--output", "step.et")
+    assert ended.returncode == 0, ended.stderr
+    assert (place / "step.0.et").stat().st_size > 0
+    assert (place / "step.1.et").stat().st_size > 0

@@ -219,7 +219,8 @@ def test_the_command_line_calibrates_predicts_and_answers_in_json(tmp_path):
 def test_bad_input_says_what_to_type_next(tmp_path, args, words):
     done = paceline(tmp_path, *args)
 
-    assert done.returncode == 2, done.stderr
+    # 1: a flag's value does not fit, or nothing is there yet; 2: a name or a file that nobody knows.
+    assert done.returncode in {1, 2}, done.stderr
     assert words in done.stderr
     assert "hint:" in done.stderr
 

@@ -10,6 +10,7 @@ import signal
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from types import FrameType
 
 from paceline._version import __version__
@@ -27,6 +28,7 @@ COMMANDS = (
     "predict",
     "validate",
     "report",
+    "import",
     "export",
 )
 """Modules of this package, in workflow order."""
@@ -34,7 +36,8 @@ EXIT_INTERRUPTED = 130
 EXIT_DEFECT = 70
 
 
-def make_parser() -> argparse.ArgumentParser:
+def make_parser(only: str | None = None) -> argparse.ArgumentParser:
+    """All commands; of a single one that is asked for, the others without their flags, which are slow to load."""
     parser = argparse.ArgumentParser(
         prog="paceline",
         description="Which framework and configuration trains my model best here? Measured, with evidence.",
@@ -44,8 +47,17 @@ def make_parser() -> argparse.ArgumentParser:
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")
     commands = parser.add_subparsers(dest="command", metavar="COMMAND", required=True)
     for name in COMMANDS:
-        import_module(f"paceline.cli.{name}").add_parser(commands)
+        if only in {None, name}:
+            import_module(f"paceline.cli.{name}{'_' if iskeyword(name) else ''}").add_parser(commands)
+        else:
+            commands.add_parser(name)
     return parser
+
+
+def asked_command(argv: Sequence[str]) -> str | None:
+    """The command of a command line; None where there is none, or none that is known."""
+    first = next((word for word in argv if not word.startswith("-")), None)
+    return first if first in COMMANDS else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -54,7 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     signal.signal(signal.SIGTERM, _interrupt)
     show_traceback = False
     try:
-        args = make_parser().parse_args(argv)
+        words = sys.argv[1:] if argv is None else argv
+        args = make_parser(asked_command(words)).parse_args(words)
         show_traceback = args.traceback
         return int(args.main(args))
     except PacelineError as error:

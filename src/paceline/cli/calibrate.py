@@ -8,9 +8,10 @@ from typing import Any
 from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.cli.run import Narrator
 from paceline.errors import PacelineError
+from paceline.folders import store_folder
 from paceline.spec import load_study
 from paceline.units import SECONDS, parse_quantity
-from paceline.workbench import Workbench, store_folder
+from paceline.workbench import Workbench
 
 BUDGET = "10min"
 
@@ -29,7 +30,8 @@ def add_parser(commands: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from paceline.modelbench import calibrate, calibrations_path, companions, proposer
+    from paceline.model.kept import calibrations_path
+    from paceline.modelbench import calibrate, companions, proposer
     from paceline.run import Budget
 
     try:

@@ -10,8 +10,9 @@ from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.cli.run import Narrator
 from paceline.compare import AGREES, NO_PROOF, NOT_COMPARABLE, Proof
 from paceline.errors import FairnessError
+from paceline.folders import store_folder
 from paceline.spec import load_study
-from paceline.workbench import Workbench, store_folder
+from paceline.workbench import Workbench
 
 
 def add_parser(commands: Any) -> None:
@@ -32,7 +33,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         emit({"study": study.name, "proofs": [proof.to_json() for proof in proofs]})
     else:
-        from paceline.report import fairness_report
+        from paceline.report.text import fairness_report
 
         show(fairness_report(proofs, width()))
     failed = [proof for proof in proofs if proof.verdict != AGREES]

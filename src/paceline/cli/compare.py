@@ -8,10 +8,11 @@ from typing import Any
 from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.compare import Collectives, Comparison
 from paceline.errors import PacelineError
+from paceline.folders import store_folder
 from paceline.spec import load_study
 from paceline.stats import MARGIN
 from paceline.units import FRACTION, parse_quantity
-from paceline.workbench import Workbench, store_folder
+from paceline.workbench import Workbench
 
 
 def add_parser(commands: Any) -> None:
@@ -36,7 +37,7 @@ def main(args: argparse.Namespace) -> int:
     if args.json:
         emit(found.to_json())
     else:
-        from paceline.report import results_text
+        from paceline.report.text import results_text
 
         show(results_text(found, width()))
         say(f"next: {command(args, 'report', args.study)}")

@@ -1,4 +1,4 @@
-"""`paceline export`: records as CSV (a row a run), JSON (everything) or Parquet (every raw sample)."""
+"""`paceline export`: records as CSV (a row a run), JSON (everything) or Parquet (every sample); a step as a trace."""
 
 from __future__ import annotations
 
@@ -8,18 +8,28 @@ from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say
 from paceline.errors import PacelineError
-from paceline.record import Record
+from paceline.folders import store_folder
+from paceline.record import MEASUREMENT, Record
 from paceline.record.export import to_csv, to_json, write_parquet, write_text
 from paceline.spec import load_study
-from paceline.workbench import Workbench, last_attempts, open_store, store_folder
+from paceline.workbench import Workbench, last_attempts, open_store
+
+TRACES = ("perfetto", "chakra")
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("export", help="records as CSV, JSON or Parquet")
+    parser = commands.add_parser("export", help="records as CSV, JSON or Parquet; a measured step as a trace")
     parser.add_argument("study", nargs="?", help="study file (TOML); without it: all records of the store")
-    parser.add_argument("--format", choices=("csv", "json", "parquet"), help="default: csv")
+    parser.add_argument(
+        "--format",
+        choices=("csv", "json", "parquet", *TRACES),
+        help="default: csv; perfetto, chakra: one measured step",
+    )
+    parser.add_argument("--run", metavar="ID", help="traces: of which run; by default the last with most workers")
     parser.add_argument("--samples", action="store_true", help="JSON: raw samples too (parquet always has them)")
-    parser.add_argument("--output", metavar="FILE", help="write to a file instead of stdout (parquet needs one)")
+    parser.add_argument(
+        "--output", metavar="FILE", help="write to a file instead of stdout (parquet and chakra need one)"
+    )
     add_common(parser)
     parser.set_defaults(main=main)
 
@@ -27,6 +37,8 @@ def add_parser(commands: Any) -> None:
 def main(args: argparse.Namespace) -> int:
     form = wanted_format(args)
     records = chosen(args)
+    if form in TRACES:
+        return _trace(args, form, records)
     if form == "parquet":
         if not args.output:
             raise PacelineError(
@@ -48,6 +60,43 @@ def main(args: argparse.Namespace) -> int:
     else:
         print(text, end="")
     return 0
+
+
+def _trace(args: argparse.Namespace, form: str, records: list[Record]) -> int:
+    """One measured step of one run; Chakra has a file for each rank."""
+    from paceline.model.measured_step import measured_spans
+    from paceline.model.traces import chakra_trace, chrome_trace
+
+    record = _traced(args, records)
+    spans = measured_spans(record)
+    if form == "perfetto":
+        text = chrome_trace(spans, by="measured", run=record.run_id, trial=record.trial.id)
+        if not args.output:
+            print(text)
+            return 0
+        write_text(text, Path(args.output))
+        say(f"written: {args.output} (run {record.run_id}; open it in ui.perfetto.dev)")
+        return 0
+    if not args.output:
+        raise PacelineError("a Chakra trace is not text", hint="name a file: add --output step.et")
+    output = Path(args.output)
+    for rank in sorted({span.rank for span in spans}):
+        path = output.with_name(f"{output.stem}.{rank}{output.suffix or '.et'}")
+        path.write_bytes(chakra_trace([span for span in spans if span.rank == rank]))
+        say(f"written: {path} (run {record.run_id})")
+    return 0
+
+
+def _traced(args: argparse.Namespace, records: list[Record]) -> Record:
+    """The run that is asked for; else the last of those with most workers."""
+    whole = [one for one in records if one.ok and one.kind == MEASUREMENT and one.trial.workload.collective is None]
+    if args.run:
+        whole = [one for one in whole if one.run_id == args.run]
+    if not whole:
+        raise PacelineError(
+            f"no run {args.run or ''} with steps that were measured", hint=f"list them: {command(args, 'export')}"
+        )
+    return max(reversed(whole), key=lambda one: one.trial.workers)
 
 
 def wanted_format(args: argparse.Namespace) -> str:

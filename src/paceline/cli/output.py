@@ -39,7 +39,7 @@ def command(args: argparse.Namespace, *words: str) -> str:
 
 def show(text: str) -> None:
     """A result for a person, in the letters that the terminal has."""
-    from paceline.report import for_encoding
+    from paceline.report.glyphs import for_encoding
 
     print(for_encoding(text, sys.stdout.encoding))
 

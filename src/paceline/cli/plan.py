@@ -8,10 +8,11 @@ from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show
 from paceline.compare.labels import label_rows
+from paceline.folders import store_folder
 from paceline.plan import Plan
 from paceline.spec import load_study
 from paceline.units import format_seconds
-from paceline.workbench import Workbench, store_folder
+from paceline.workbench import Workbench
 
 
 def add_parser(commands: Any) -> None:

@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.errors import PacelineError
+from paceline.folders import store_folder
 from paceline.spec import load_study
 from paceline.units import BYTES_PER_SECOND, parse_quantity
-from paceline.workbench import store_folder
 
 if TYPE_CHECKING:
     from paceline.model.calibration import Calibration
@@ -80,9 +80,18 @@ def main(args: argparse.Namespace) -> int:
         from paceline.report.model import prediction_text
 
         show("\n\n".join(prediction_text(one, _extras(args), width()) for one in answers))
-        following = command(args, "predict", args.study or "", "--helps-most")
-        say(f"next: {following}")
+        best = answers[0]["helps"][0][0] if answers[0]["helps"] else None
+        say(f"next: {command(args, 'predict', *_asked(args), *(['--what-if', best] if best else ['--helps-most']))}")
     return 0
+
+
+def _asked(args: argparse.Namespace) -> list[str]:
+    """The question again, as words of a command."""
+    flags = ("device", "model", "framework", "strategy", "network", "batch", "batch_global")
+    given = [(f"--{name.replace('_', '-')}", getattr(args, name)) for name in flags]
+    words = [word for flag, value in given if value is not None for word in (flag, str(value))]
+    sizes = ["--workers", args.workers] if args.workers != WORKERS else []
+    return [*([args.study] if args.study else []), *words, *sizes]
 
 
 def counts(text: str) -> list[int]:
@@ -109,7 +118,7 @@ def counts(text: str) -> list[int]:
 
 
 def _calibrations(args: argparse.Namespace) -> Sequence[Calibration]:
-    from paceline.modelbench import chosen, kept_calibrations
+    from paceline.model.kept import chosen, kept_calibrations
 
     if args.device:
         return [_guess(args)]
@@ -123,9 +132,12 @@ def _guess(args: argparse.Namespace) -> Calibration:
     from paceline.model.guess import guess
     from paceline.workloads import load_workload
 
-    if not args.model:
+    model = args.model
+    if not model and args.study:
+        model = load_study(args.study).axes["workload.model"][0]
+    if not model:
         raise PacelineError("--device: guesses for which model?", hint="add --model resnet50")
-    return guess(load_workload(args.model, {}), device(args.device), **{
+    return guess(load_workload(model, {}), device(args.device), **{
         key: getattr(args, key) for key in ("framework", "strategy") if getattr(args, key)
     })  # fmt: skip
 
@@ -133,7 +145,7 @@ def _guess(args: argparse.Namespace) -> Calibration:
 def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int) -> Any:
     from paceline.model.predict import conditions_for
 
-    bandwidth, latency = _network(args.network)
+    bandwidth, latency = network(args.network)
     batch = args.batch
     if args.batch_global is not None:
         if args.batch_global % workers:
@@ -148,7 +160,7 @@ def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int
     )  # fmt: skip
 
 
-def _network(text: str | None) -> tuple[float | None, float | None]:
+def network(text: str | None) -> tuple[float | None, float | None]:
     """Bytes a second and one-way seconds of a network by name or by bandwidth."""
     from paceline.model.catalogue import INTERCONNECTS
     from paceline.spec.networks import NETWORKS

@@ -8,9 +8,10 @@ from typing import Any
 from paceline.cli.output import add_common, command, say
 from paceline.cli.run import run_and_show
 from paceline.errors import PacelineError, SpecError
+from paceline.folders import store_folder
 from paceline.frameworks import load_framework
 from paceline.spec import Study, load_study, read_study
-from paceline.workbench import Workbench, store_folder
+from paceline.workbench import Workbench
 
 OPERATIONS = ("all_reduce", "push_pull", "send_recv")
 """What is probed without a study, as far as a framework has it: the exchange of gradients, and the link."""

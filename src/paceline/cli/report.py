@@ -9,9 +9,10 @@ from typing import Any
 
 from paceline.cli.compare import add_comparison_flags, make_comparison
 from paceline.cli.output import WIDTH, add_common, command, say, show, width
+from paceline.folders import store_folder
 from paceline.record.export import write_text
 from paceline.spec import load_study
-from paceline.workbench import Workbench, store_folder
+from paceline.workbench import Workbench
 
 
 def add_parser(commands: Any) -> None:
@@ -25,7 +26,7 @@ def add_parser(commands: Any) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from paceline.compare import Comparison
-    from paceline.report import report, results_answer
+    from paceline.report.text import report, results_answer
 
     study = load_study(args.study)
     found = make_comparison(args)

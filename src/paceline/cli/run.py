@@ -10,12 +10,13 @@ from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.cli.plan import names_of
 from paceline.compare import Comparison, more_repeats
 from paceline.errors import RunIncompleteError
+from paceline.folders import store_folder
 from paceline.plan import Plan, PlannedRun, Proposal
 from paceline.record import PROOF, Record, summarize
 from paceline.run.host_state import machine
 from paceline.spec import Study, load_study
 from paceline.units import format_count, format_seconds
-from paceline.workbench import Workbench, store_folder
+from paceline.workbench import Workbench
 
 
 def add_parser(commands: Any) -> None:
@@ -137,7 +138,7 @@ def results_json(bench: Workbench, comparison: Comparison) -> dict[str, Any]:
 
 def show_results(bench: Workbench, comparison: Comparison) -> None:
     """The same for a person."""
-    from paceline.report import results_text
+    from paceline.report.text import results_text
 
     show(results_text(bench.collectives(comparison) if bench.study.of_collectives else comparison, width()))
 

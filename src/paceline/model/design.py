@@ -7,9 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from paceline.model.calibrate import Evidence, fit
+from paceline.model.calibrate import fit
 from paceline.model.conditions import Conditions
 from paceline.model.parameters import NAMES
+from paceline.model.problem import Evidence
 from paceline.model.step import Floats
 from paceline.model.stragglers import Straggling
 from paceline.model.terms import step_terms

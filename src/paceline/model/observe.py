@@ -224,7 +224,8 @@ def _computing(measured: pa.Table, *, alone: bool) -> Floats | None:
     """Forward and backward pass where both are timed; else the step without what is spent in exchanging and waiting."""
     phases = phase_columns(measured)
     if set(PASSES) <= set(phases):
-        return np.sum([np.nan_to_num(phases[name]) for name in PASSES], axis=0)
+        passes: Floats = np.sum([np.nan_to_num(phases[name]) for name in PASSES], axis=0)
+        return passes
     if COMMUNICATION in phases:
         return floats(measured, "wall_s") - np.nan_to_num(phases[COMMUNICATION])
     return floats(measured, "wall_s") if alone else None

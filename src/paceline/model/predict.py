@@ -7,7 +7,7 @@ model itself gets wrong (conformal, from held-out trials), which grows with ever
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -42,6 +42,10 @@ class Predicted:
     def over(self, number: float, unit: str) -> Predicted:
         """The number ÷ this."""
         return Predicted(value=number / self.value, low=number / self.high, high=number / self.low, unit=unit)
+
+    def at_most(self, number: float) -> Predicted:
+        """The same, if nothing can be above a number; a value that is above stays."""
+        return replace(self, high=max(self.value, min(self.high, number)))
 
     def times(self, factor: float, unit: str) -> Predicted:
         return Predicted(value=self.value * factor, low=self.low * factor, high=self.high * factor, unit=unit)
@@ -89,7 +93,7 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     factor, what = calibration.hull.beyond(conditions)
     own = calibration.residual * (1 + WIDER_PER_DOUBLING * np.log2(factor))
     step = _interval(terms.step_s, steps, own, "s")
-    kept = _interval(single / terms.step_s, _steps(calibration, alone) / steps, own, "1")
+    kept = _interval(single / terms.step_s, _steps(calibration, alone) / steps, own, "1").at_most(1.0)
     samples = conditions.workers * conditions.batch * conditions.passes
     words = f"extrapolated × {factor:.2g} beyond {what} that were run" if what else ""
     memory = calibration.memory

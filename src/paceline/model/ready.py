@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from paceline.model.step import BUCKET_BYTES, FIRST_BUCKET_BYTES, Buckets
-from paceline.record.record import Record
 from paceline.workloads.cost import cost
 from paceline.workloads.graph import Graph
+
+if TYPE_CHECKING:  # a prediction needs no records, and they are slow to load
+    from paceline.record.record import Record
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

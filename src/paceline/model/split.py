@@ -16,9 +16,10 @@ import numpy as np
 
 from paceline.errors import SpecError
 from paceline.model.baselines import BASELINES
-from paceline.model.calibrate import Evidence, fit
+from paceline.model.calibrate import fit
 from paceline.model.observe import Training
 from paceline.model.predict import predict
+from paceline.model.problem import Evidence
 from paceline.model.structural import Structural
 from paceline.model.tables import Point, Row, matching
 from paceline.model.validate import GroupResult

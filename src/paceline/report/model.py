@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from paceline.model.calibration import Calibration
 from paceline.model.parameters import UNKNOWNS
 from paceline.model.predict import Predicted, Prediction
-from paceline.model.replay import Replayed
-from paceline.model.validate import Validation
 from paceline.report.glyphs import IDEAL, MEASURED, UNSURE
 from paceline.report.table import Column, draw
 from paceline.units import format_bytes, format_count, format_seconds
+
+if TYPE_CHECKING:  # a prediction needs none of them, and SciPy is slow to load
+    from paceline.model.imported import Imported
+    from paceline.model.replay import Replayed
+    from paceline.model.validate import Validation
 
 CHART = 32
 """Columns of a bar."""
@@ -46,6 +49,22 @@ def calibration_text(calibration: Calibration, width: int) -> str:
         *(fill(f"doubt: {sentence}", width, subsequent_indent="  ") for sentence in calibration.remarks),
     ]  # fmt: skip
     return "\n".join(lines)
+
+
+def imported_text(imported: Imported) -> str:
+    """What was read of a file of another tool, in a sentence."""
+    told = imported.told
+    if "sizes" in told:
+        sizes, seconds = told["sizes"], told["seconds"]
+        return (
+            f"{imported.file}: {told['operation']} among {imported.setting.workers} ranks, {len(sizes)} sizes from "
+            f"{format_bytes(sizes[0])} ({format_seconds(seconds[0])}) to {format_bytes(sizes[-1])} "
+            f"({format_seconds(seconds[-1])})"
+        )
+    if "fractions" in told:
+        return f"{imported.file}: {len(told['bytes'])} gradients, {format_bytes(sum(told['bytes']))} in all"
+    step, exchange, exposed = (format_seconds(told[name]) for name in ("step", "communication", "exposed"))
+    return f"{imported.file}: a step of {step}, {exchange} of exchange, {exposed} of it with nothing behind it"
 
 
 def _slow(slowest: float) -> str:

@@ -10,7 +10,8 @@ import pytest
 
 from paceline.compare import Collectives, compare, gather, tables_of
 from paceline.record import Record, check
-from paceline.report import collectives_text, results_answer
+from paceline.report.collectives import collectives_text
+from paceline.report.text import results_answer
 from paceline.workloads import load_collective
 from records import make_record, make_trial
 

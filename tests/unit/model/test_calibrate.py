@@ -8,13 +8,14 @@ import numpy as np
 import pytest
 
 from paceline.errors import PacelineError
-from paceline.model.calibrate import Evidence, family_of, fit
+from paceline.model.calibrate import family_of, fit
 from paceline.model.calibration import Calibration, read_calibrations, write_calibrations
 from paceline.model.conditions import SERVER, Conditions
 from paceline.model.design import next_run
 from paceline.model.observe import Collective, Manner, Training
 from paceline.model.parameters import as_mapping, as_vector
 from paceline.model.predict import conditions_for, knee, predict, with_buckets, worth_paying
+from paceline.model.problem import Evidence
 from paceline.model.ready import Ready
 from paceline.model.stragglers import ALIKE, Straggling
 from paceline.model.terms import collective_s, shares, step_terms

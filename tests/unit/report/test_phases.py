@@ -7,7 +7,8 @@ import re
 import pytest
 
 from paceline.compare import compare
-from paceline.report import comparison_table, for_encoding
+from paceline.report.glyphs import for_encoding
+from paceline.report.text import comparison_table
 from records import fused_record, make_record
 
 SECONDS = {"forward": 0.018, "backward": 0.034, "update": -0.002}

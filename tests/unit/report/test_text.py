@@ -4,8 +4,10 @@ import pytest
 
 from paceline.compare import Factor, compare
 from paceline.record.record import Doubt
-from paceline.report import answer, comparison_table, for_encoding, report
+from paceline.report.answer import answer
+from paceline.report.glyphs import for_encoding
 from paceline.report.sentences import factor_text
+from paceline.report.text import comparison_table, report
 from records import MACHINE, failed_record, make_record, make_trial
 
 
