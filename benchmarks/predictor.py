@@ -13,6 +13,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Generator
+from functools import partial
 
 import numpy as np
 
@@ -153,7 +154,7 @@ def main() -> int:
     others = {"SimPy": simpy_step, "networkx": networkx_step}
     truth = closed_form(profile, messages, costs)
     agree = all(abs(step(profile, costs, messages) / truth - 1) < 1e-9 for step in others.values())
-    theirs = {name: typical_s(lambda step=step: step(profile, costs, messages)) for name, step in others.items()}
+    theirs = {name: typical_s(partial(step, profile, costs, messages)) for name, step in others.items()}
     say(f"{WORKERS} workers, all different")
     alone = json.loads(
         subprocess.run([sys.executable, __file__, "--unequal-alone"], capture_output=True, text=True, check=True).stdout

@@ -216,7 +216,7 @@ def test_commands_in_hints_are_understood(capsys: pytest.CaptureFixture[str]) ->
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_toml_on_pages_is_a_study_or_a_part_of_one(page: Path) -> None:
-    from paceline.spec.load import tomllib
+    from paceline.spec.toml_file import tomllib
 
     text = page.read_text(encoding="utf-8")
     for marks, block in re.findall(r"^```toml([^\n]*)\n(.*?)^```$", text, re.MULTILINE | re.DOTALL):

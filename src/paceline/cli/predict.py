@@ -58,7 +58,7 @@ def main(args: argparse.Namespace) -> int:
 
     workers = counts(args.workers)
     changes = parse_changes(args.what_if) if args.what_if else []
-    answers = []
+    answers: list[dict[str, Any]] = []
     for calibration in _calibrations(args):
         asked = [_conditions(args, calibration, count) for count in workers]
         predictions = [predict(*changed(calibration, one, changes)) for one in asked]

@@ -8,6 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from scipy.optimize import least_squares, nnls
@@ -86,7 +87,7 @@ class Ernest(Predictor):
 class Curved(Predictor):
     """A form with parameters that must be searched for, in their logarithms, so that none falls below zero."""
 
-    loss = "linear"
+    loss: Literal["linear", "soft_l1"] = "linear"
     searches = STARTS
 
     @abstractmethod

@@ -41,8 +41,9 @@ def draws_of(problem: Problem, vector: Floats, jacobian: Floats, residuals: Floa
     bounds = (np.minimum(-scaled, -1e-15), np.maximum(problem.high - scaled, 1e-15))
     moves = [lsq_linear(triangle, one, bounds=bounds, method="bvls").x for one in wanted]
     assumed_only = np.linalg.norm(jacobian, axis=0) * problem.unsure < own
-    draws: Floats = np.array([_not_contradicted(problem, scaled, move, assumed_only, own) for move in moves])
-    return draws * problem.scale
+    draws = [_not_contradicted(problem, scaled, move, assumed_only, own) for move in moves]
+    found: Floats = np.array(draws) * problem.scale
+    return found
 
 
 def together(vector: Floats, draws: Floats) -> tuple[Floats, Floats]:

@@ -74,7 +74,8 @@ class Form(Curved):
         between = (hosts > 1) * wire * (grown + crowd * np.log2(group))
         exchange = 2 * (group - 1) / group * inside + between * np.where(hosts == 2, pair, 1.0)
         hidden = hideable / (1 + hideable) * computing
-        return computing - hidden + bent(hidden, exchange, bend)
+        found: Floats = computing - hidden + bent(hidden, exchange, bend)
+        return found
 
 
 class Mixture:

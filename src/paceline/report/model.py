@@ -150,7 +150,9 @@ def _sentences(answer: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str
             if knee
             else "Efficiency stays above 80 % throughout."
         )
-        lines.append(f"Worth paying for: {answer['worth']} worker(s); beyond, a doubling brings less than half of one.")
+        worth, last = answer["worth"], predictions[-1].conditions.workers
+        beyond = "all that were asked for" if worth == last else "beyond, a doubling brings less than half of one"
+        lines.append(f"Worth paying for: {worth} worker(s); {beyond}.")
     far = max(predictions, key=lambda one: one.extrapolated_by)
     if far.extrapolated:
         lines.append(f"{far.conditions.workers} workers are {far.extrapolated}.")
