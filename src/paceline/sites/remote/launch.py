@@ -165,9 +165,10 @@ def own_addresses() -> list[str]:
 
 
 def program_version(command: Sequence[str]) -> str:
-    """The first line that a program says of itself; empty where it cannot be asked."""
+    """The first line that a program says of itself; empty where it cannot be asked or does not work."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return next(iter((done.stdout or done.stderr).strip().splitlines()), "")
+    said = (done.stdout or done.stderr).strip() if done.returncode == 0 else ""
+    return next(iter(said.splitlines()), "")
