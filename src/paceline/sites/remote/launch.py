@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import secrets
 import socket
 import struct
@@ -126,7 +127,8 @@ class Home:
                 continue
             if made := self._let_in(taken):
                 agents.append(made)
-        return agents
+        # Whoever calls first: a rank must have the same host in every run.
+        return sorted(agents, key=lambda one: natural_order(one.about["name"]))
 
     def _let_in(self, taken: socket.socket) -> Agent | None:
         taken.settimeout(None)
@@ -151,6 +153,11 @@ class Home:
 
     def close(self) -> None:
         self._listening.close()
+
+
+def natural_order(name: str) -> list[tuple[str, int]]:
+    """A key that puts node2 before node10."""
+    return [(text, int(number or 0)) for text, number in re.findall(r"(\D*)(\d*)", name)]
 
 
 def own_addresses() -> list[str]:
