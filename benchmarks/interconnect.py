@@ -94,7 +94,7 @@ def exposed(groups: Sequence[Runs]) -> list[Claim]:
 def _achieved(record: Record) -> float:
     """Bytes a second of the slowest link."""
     links = record.state["site"]["links"]
-    return min(min(link["sent_bytes_per_s"], link["received_bytes_per_s"]) for link in links)
+    return min(float(link[way]) for link in links for way in ("sent_bytes_per_s", "received_bytes_per_s"))
 
 
 def _training(trial: Trial) -> tuple[object, ...]:
