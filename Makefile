@@ -4,12 +4,13 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup demo test test-frameworks check fmt benchmarks clean
+.PHONY: help setup demo test test-frameworks test-engines check fmt benchmarks clean
 
 help:
 	@echo "make demo        compare PyTorch and JAX on ResNet-20 with 1 and 2 workers (sets everything up)"
 	@echo "make test        check, then all tests (sets everything up)"
 	@echo "make test-frameworks  the contract of every framework, each in an environment of its own (builds them)"
+	@echo "make test-engines  the same study by ssh, MPI, Slurm and Ray over lab hosts (installs them; needs root)"
 	@echo "make check       ruff and strict mypy"
 	@echo "make benchmarks  the claims about cost and truth (about 40 minutes; needs a quiet machine)"
 
@@ -28,13 +29,19 @@ demo: $(STAMP)
 # Where PyTorch's environment cannot be built, its tests are skipped with the reason and all others still run.
 test: check
 	-$(BIN)/paceline env build torch-cpu
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not frameworks"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not frameworks and not engines"
 
 # Frameworks that are too heavy for every test run: builds their environments, then runs their own tests. Where one cannot
 # be built its tests are skipped with the reason.
 test-frameworks: $(STAMP)
-	-$(BIN)/paceline env build torch-cpu jax-cpu tensorflow-cpu mxnet-cpu keras-tensorflow-cpu keras-jax-cpu keras-torch-cpu
+	-$(BIN)/paceline env build torch-cpu jax-cpu tensorflow-cpu mxnet-cpu keras-tensorflow-cpu keras-jax-cpu keras-torch-cpu mpi-cpu
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m frameworks
+
+# The engines that people run, for real, over hosts of the lab. Debian packages as root; Ray in an environment of its own.
+RAY := $(or $(PACELINE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/paceline)/ray
+test-engines: $(STAMP)
+	tests/engines/install.sh $(RAY)
+	PACELINE_TEST_RAY=$$(ls $(RAY)/bin/ray 2>/dev/null) $(BIN)/python -m pytest -m engines
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -48,6 +55,7 @@ fmt: $(STAMP)
 benchmarks: $(STAMP)
 	$(BIN)/paceline env build torch-cpu
 	$(BIN)/python benchmarks/null.py
+	$(BIN)/python benchmarks/lab.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/adapters.py
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from paceline.frameworks import FRAMEWORKS, Framework, load_framework
 from paceline.plan.capabilities import Knob
-from paceline.sites import SITES
+from paceline.sites import SITES, load_site
 from paceline.spec.catalog import REQUIRED, SECTIONS
 from paceline.spec.study import Repeats
 from paceline.units import BYTES, BYTES_PER_SECOND, FRACTION, SECONDS, format_bytes, format_seconds
@@ -53,12 +53,14 @@ workers_per_host = [1, 2]          # an axis: with the two models, four trials
 repeats = 3
 ```
 
-Exactly one of `model` and `script` must be there, and exactly one of `batch_per_worker` and `batch_global`. On site
-`local` a study that wants more cores than there are is refused, unless it says `oversubscribe = true` or its times are
+Exactly one of `model` and `script` must be there, and exactly one of `batch_per_worker` and `batch_global` (but neither
+for `model = "collective"`, which trains nothing: see [probe the network](../how-to/probe-network.md)). On site `local`
+a study that wants more cores than there are is refused, unless it says `oversubscribe = true` or its times are
 simulated. Files that a study names are looked for beside it.
 
 What `plan` skips, with the reason: a strategy with too many workers, a layer kind, device or input that the framework
-does not have, a network or hosts that the site does not have, a global batch that does not divide.
+does not have, a collective operation that it does not offer, a network or hosts that the site does not have, a global
+batch that does not divide.
 """
 
 
@@ -78,7 +80,16 @@ def _sections() -> list[str]:
         ]
         parts.append(f"## [{section}]\n\n{_table('key', 'default', 'meaning')}" + "\n".join(rows) + "\n")
     sites = ", ".join(f"`{name}`" for name in SITES)
-    return [*parts, f"Sites: {sites}.\n"]
+    parts.append(f"Sites: {sites}.\n")
+    return [*parts, *(_site(name) for name in SITES if load_site(name).limits().knobs)]
+
+
+def _site(name: str) -> str:
+    rows = [
+        f"| `{knob}` | {_default(k.default, k.units)} | {_cell(k.doc)} |"
+        for knob, k in load_site(name).limits().knobs.items()
+    ]
+    return f"## [cluster.{name}]\n\n{_table('key', 'default', 'meaning')}" + "\n".join(rows) + "\n"
 
 
 def _table(*headers: str) -> str:
@@ -131,8 +142,8 @@ def _models() -> str:
         graph = load_workload(name)
         rows.append(f"| `{name}` | {graph.num_parameters:,} | {options or '-'} |")
     text = "Options stand in a table named after the model, for example `[workload.lstm]`, and so may a batch\n"
-    text += "(`batch_per_worker` or `batch_global`), `warmup_steps` and `steps` of its own. A model of your own is a\n"
-    text += "file: see [your own model](../how-to/your-own-model.md).\n\n"
+    text += "(`batch_per_worker` or `batch_global`), `warmup_steps`, `steps`, `repeats` and `network` of its\n"
+    text += "own. A model of yours is a file: see [your own model](../how-to/your-own-model.md).\n\n"
     return text + _table("model", "parameters", "options and defaults") + "\n".join(rows) + "\n"
 
 

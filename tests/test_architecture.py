@@ -13,7 +13,7 @@ SRC = Path(__file__).parent.parent / "src"
 HOST = SRC / "paceline"
 WORKER = SRC / "paceline_worker"
 
-LEAVES = {"errors", "units", "stats", "_version"}
+LEAVES = {"errors", "units", "stats", "folders", "_version"}
 ACTORS = {"datasets", "environments", "frameworks", "sites"}
 EVERYTHING = {"*"}
 MAY_IMPORT: dict[str, set[str]] = {
@@ -34,7 +34,7 @@ MAY_IMPORT: dict[str, set[str]] = {
 DEEP_LEARNING = {
     "torch", "tensorflow", "keras", "jax", "mxnet", "horovod", "cntk", "caffe", "theano", "singa", "chainer", "paddle",
 }  # fmt: skip
-WRITTEN_IN = {"reference": "torch"}
+WRITTEN_IN = {"reference": "torch", "mpi": "mpi4py"}
 """Adapters of the worker that are not named after the package they import."""
 STANDARD_LIBRARY = set(sys.stdlib_module_names)
 

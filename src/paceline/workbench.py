@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any, Protocol
 
-from paceline.compare import Comparison, Fairness, compare, prove
+from paceline.compare import Collectives, Comparison, Fairness, compare, gather, prove, tables_of
 from paceline.environments import (
     Environment,
     EnvironmentState,
@@ -30,14 +30,14 @@ from paceline.plan import Catalog, Plan, PlannedRun, Proposal, Trial, expand, sc
 from paceline.plan.estimate import make_estimate
 from paceline.plan.proof import ProofCase, runs_of
 from paceline.record import PROOF, OutcomeKind, Record, Store
-from paceline.run import Bench, Budget, campaign, clear_scratch, machine_lock, run_once
+from paceline.run import Bench, Budget, Equipment, campaign, clear_scratch, machine_lock, run_once
 from paceline.run.conformance import REFERENCE, cases_of
 from paceline.run.host_state import machine
 from paceline.run.worker_source import worker_digest
 from paceline.sites import Site, load_site
 from paceline.spec import Study
 from paceline.stats import MARGIN
-from paceline.workloads import MODELS, Graph, Workload, load_workload, read_program
+from paceline.workloads import COLLECTIVE, MODELS, Graph, Workload, load_collective, load_workload, read_program
 
 FAILED = frozenset(kind.value for kind in OutcomeKind if kind is not OutcomeKind.OK)
 
@@ -86,7 +86,7 @@ def workloads_of(study: Study) -> Callable[[str, Mapping[str, Any]], Workload]:
     def from_file(name: str, options: Mapping[str, Any]) -> Workload:
         if scripts:
             return read_program(study.folder / name, options.get("arguments", ""), study.one("workload.files"))
-        return load_workload(name, options, study.folder)
+        return load_collective(options) if name == COLLECTIVE else load_workload(name, options, study.folder)
 
     def workload_of(name: str, options: Mapping[str, Any]) -> Workload:
         if name in MODELS and not scripts:
@@ -120,7 +120,8 @@ class Workbench:
         source = self.study.source
         names: Sequence[str] = self.study.axes["framework.name"]
         self.frameworks = {name: load_framework(name, f"{source}: framework.name") for name in names}
-        if sum(framework.capabilities.trains for framework in self.frameworks.values()) > 1:
+        trained = not self.study.of_collectives
+        if trained and sum(framework.capabilities.trains for framework in self.frameworks.values()) > 1:
             self.proving = True
         if self.proving:
             self.frameworks.setdefault(REFERENCE, load_framework(REFERENCE))
@@ -206,14 +207,14 @@ class Workbench:
         expanded = expand(self.study, catalog, to_run=False)
         cases = self.proof_cases([e.trial for e in expanded if e.refusal is None], catalog)
         if (store := self.existing_store()) is None:
-            return prove(cases, {})
+            return prove(cases, {}, catalog.site.proves_on)
         with store:
             recorded = store.records(trial_ids=[trial.id for trial in runs_of(cases)])
         workers = {record.inputs.get("worker") for record in records if record.ok} or {worker_digest()}
         recorded = [record for record in recorded if record.inputs.get("worker") in workers]
         # The latest, unless it failed where an earlier one, on another machine perhaps, did not.
         latest = sorted(last_attempts(recorded), key=lambda record: (record.ok, record.started))
-        return prove(cases, {record.trial.id: record for record in latest})
+        return prove(cases, {record.trial.id: record for record in latest}, catalog.site.proves_on)
 
     def existing_store(self) -> Store | None:
         """The store, if there is one already."""
@@ -239,6 +240,11 @@ class Workbench:
             across_machines=across_machines,
             fairness=self.fairness(records),
         )
+
+    def collectives(self, comparison: Comparison) -> Collectives:
+        """The tables behind the rows of a comparison of collectives by themselves."""
+        trials = [e.trial for e in expand(self.study, self.catalog(), to_run=False)]
+        return tables_of(gather(self.records(), trials), comparison)
 
     def build(self, watcher: Watcher) -> None:
         """Build the environments that are not ready. One that fails takes only its own framework with it."""
@@ -302,7 +308,10 @@ class Workbench:
         for record in self.records():
             if record.machine["id"] == here:
                 recorded[record.trial.id] = max(recorded.get(record.trial.id, 0), record.repeat + 1)
-        return {trial.id: recorded.get(trial.id, 0) + self.study.repeats.minimum for trial in self.trials()}
+        return {
+            trial.id: recorded.get(trial.id, 0) + self.study.repeats_of(trial.workload.model).minimum
+            for trial in self.trials()
+        }
 
     def bench(self, store: Store) -> Bench:
         """All that runs need, with what killed hosts left behind cleared away."""
@@ -316,23 +325,30 @@ class Workbench:
         store.sweep()
         return Bench(
             site=self.site, frameworks=self.frameworks, environments=self.environments, workload=self.workload,
-            cache=usable_cache(), scratch=scratch, machine=facts,
+            cache=usable_cache(), scratch=scratch, machine=facts, equipment=Equipment(self.site),
         )  # fmt: skip
 
     def execute(self, plan: Plan, store: Store, bench: Bench, watcher: Watcher) -> list[Record]:
         """Run a plan, each record stored before the next run starts."""
         records: list[Record] = []
         measured: dict[str, float] = {}
-        for index, planned in enumerate(plan.runs):
-            remaining = sum(measured.get(run.trial.id, run.estimate_s) for run in plan.runs[index:])
-            watcher.before(planned, index + 1, len(plan.runs), remaining)
-            record = run_once(planned, self.study.name, bench)
-            store.add(record)
-            clear_scratch(planned, bench)
-            measured[planned.trial.id] = record.elapsed_s
-            records.append(record)
-            watcher.after(record)
+        try:
+            for index, planned in enumerate(plan.runs):
+                remaining = sum(measured.get(run.trial.id, run.estimate_s) for run in plan.runs[index:])
+                watcher.before(planned, index + 1, len(plan.runs), remaining)
+                record = run_once(planned, self.study.name, replace(bench, site=self._site_of(planned.trial)))
+                store.add(record)
+                clear_scratch(planned, bench)
+                measured[planned.trial.id] = record.elapsed_s
+                records.append(record)
+                watcher.after(record)
+        finally:
+            bench.site.leave()
         return records
+
+    def _site_of(self, trial: Trial) -> Site:
+        """The study's site, or the one on which its proof is made."""
+        return self.site if trial.cluster.site == self.site.name else load_site(trial.cluster.site)
 
 
 def examined(environment: Environment) -> EnvironmentState:

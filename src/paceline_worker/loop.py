@@ -1,5 +1,7 @@
 """The one loop in which every framework takes its steps: the first, the warm-up, then measured blocks."""
 
+import os
+
 BLOCK_STEPS = 100
 """Steps kept in memory between two writes: rare enough to cost nothing, often enough to lose little to a crash."""
 
@@ -17,6 +19,18 @@ def blocks(warmup_steps, steps, block_steps=BLOCK_STEPS):
         yield "measured", first, min(block_steps, warmup_steps + steps - first)
 
 
+def _telling(step, told, folder):
+    """The step, which says that it is about to be the one that the host waits for. Other runs pay nothing for this."""
+
+    def tell_and_step(number):
+        if number == told:
+            with open(os.path.join(folder, "reached.{}".format(told)), "w"):
+                pass
+        step(number)
+
+    return tell_and_step
+
+
 def take_steps(job, events, steps, step, synchronize, begin_block=None):
     """Take all steps of the job and write each block's times after it.
 
@@ -26,6 +40,8 @@ def take_steps(job, events, steps, step, synchronize, begin_block=None):
         synchronize: returns when all ranks are here, so that a block starts on all of them together.
         begin_block: replaces `steps.open()` for a clock of the caller's own.
     """
+    if job.tell_at_step is not None:
+        step = _telling(step, job.tell_at_step, job.folder)
     for kind, first, count in blocks(job.warmup_steps, job.steps):
         synchronize()
         (begin_block or steps.open)()

@@ -16,6 +16,15 @@ P ranks, step t, rank r; names in code font are knobs (docs/reference/null.md li
 Phases of rank r, which sum to T: data D, forward F, backward B, communication (max C - C[r,t]) + E, update,
 overhead.
 
+A collective by itself, of M bytes (frameworks.null_collective):
+
+    all_reduce                   2(P-1) * alpha_s + 2(P-1)/P * M * beta_s_per_byte
+    all_gather, reduce_scatter    (P-1) * alpha_s +  (P-1)/P * M * beta_s_per_byte
+    broadcast                     (P-1) * (alpha_s + M * beta_s_per_byte)   (from rank to rank)
+    send_recv                             alpha_s + M * beta_s_per_byte
+
+each times J of rank 0 and R.
+
     jitter      J = exp(s*x - s*s/2), x[t] = c*x[t-1] + sqrt(1 - c*c)*e[t], e and x[0] standard normal
                 s = jitter, c = jitter_correlation; mean 1, a stream of its own for every rank
     run         R = exp(v*z - v*v/2), v = run_jitter: one draw a run, shared by its ranks; mean 1
@@ -121,6 +130,19 @@ class Law(object):
         while left > 0:
             yield min(left, self.bucket_bytes)
             left -= self.bucket_bytes
+
+
+def collective_s(operation, message_bytes, world_size, knobs):
+    """What one collective operation takes, without jitter."""
+    alpha_s, transfer_s = knobs["alpha_s"], message_bytes * knobs["beta_s_per_byte"]
+    peers = world_size - 1
+    if operation == "all_reduce":
+        return 2 * peers * (alpha_s + transfer_s / world_size)
+    if operation in ("all_gather", "reduce_scatter"):
+        return peers * (alpha_s + transfer_s / world_size)
+    if operation == "broadcast":
+        return peers * (alpha_s + transfer_s)
+    return alpha_s + transfer_s  # send_recv
 
 
 def log_normal(sigma, draw):

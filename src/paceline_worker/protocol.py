@@ -5,7 +5,7 @@ Events, one JSON object a line in `events.<rank>.jsonl`, each with `v` (version)
     hello    pid, python, platform, executable          the process is there
     ready    framework_version, parameters, setup_s, facts        about to take the first step
     steps    kind (first | warmup | measured), first (step number), start_s, wall_s, cpu_s, phases, loss,
-             origin_unix_s (time of day at which start_s is zero)
+             origin_unix_s (time of day at which start_s is zero); of a collective bytes, the message's
     layers   forward_s, gradient_ready_s (layer -> list of one number a step)
     evidence  what, tensors (see `evidence`)            in runs of a fairness proof
     rounding  number, losses, gradients, weights, statistics        a float32 training of a proof's reference
@@ -60,6 +60,8 @@ class Job(object):
         """Whether the graph that was asked for has dropout; a proof's `graph` comes without."""
         self.program = data.get("program")
         """{"folder", "script", "arguments", "files"} of a user's own training program; else None."""
+        self.collective = data.get("collective")
+        """{"operation", "sizes" in bytes} where a collective is measured by itself; else None."""
         self.weights = data["weights"]
         """{"path", "index"}: the flat file of initial weights and its JSON index; None where none are needed."""
         self.input = data["input"]
@@ -72,6 +74,8 @@ class Job(object):
         self.layers = data["measure"]["layers"]
         self.evidence = data["measure"].get("evidence", False)
         """Whether this run is part of a fairness proof: see `paceline_worker.evidence`."""
+        self.tell_at_step = data.get("tell_at_step")
+        """The step before which the host wants to find a file `reached.STEP`, because something is to happen then."""
         self.events_path = os.path.join(folder, "events.{}.jsonl".format(rank))
 
 

@@ -128,6 +128,28 @@ class Group(object):
             incoming = _chunk_bytes(message_bytes, size, (rank - turn - 1) % size)
             self._pass_on(outgoing, incoming)
 
+    def all_gather(self, message_bytes):
+        """Move the bytes of a ring all-gather, or of a reduce-scatter, which moves the same the other way round."""
+        size, rank = self.world_size, self.rank
+        for turn in range(size - 1):
+            outgoing = _chunk_bytes(message_bytes, size, (rank - turn) % size)
+            incoming = _chunk_bytes(message_bytes, size, (rank - turn - 1) % size)
+            self._pass_on(outgoing, incoming)
+
+    def broadcast(self, message_bytes):
+        """Pass a message of rank 0 on, whole, from each rank to the next."""
+        if self.rank > 0:
+            self._pass_on(0, message_bytes)
+        if self.rank < self.world_size - 1:
+            self._pass_on(message_bytes, 0)
+
+    def ping_pong(self, message_bytes):
+        """A message from rank 0 to rank 1 and back; of two ranks."""
+        # To go first is to send; to go second is to send what has come.
+        turns = ((message_bytes, 0), (0, message_bytes))
+        for outgoing, incoming in turns if self.rank == 0 else reversed(turns):
+            self._pass_on(outgoing, incoming)
+
     def close(self):
         for link in self._links():
             link.close()

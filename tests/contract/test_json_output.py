@@ -15,8 +15,10 @@ import pytest
 from schemas import SCHEMAS, SUFFIX, assert_valid, read_schema, validator
 from street import paceline, study_of, to_toml
 
-COMMANDS = ("doctor", "env-list", "env-build", "env-remove", "plan", "run", "check", "compare", "report", "export")
-LIBRARIES = ("trial", "facts", "proof")
+COMMANDS = (
+    "doctor", "env-list", "env-build", "env-remove", "probe", "plan", "run", "check", "compare", "report", "export",
+)  # fmt: skip
+LIBRARIES = ("trial", "facts", "proof", "collectives")
 """Schemas that others refer to; no command prints them."""
 
 QUANTITY = {"value", "low", "high", "unit", "n_runs"}

@@ -15,7 +15,7 @@ import pytest
 
 from paceline.plan.process import Process
 from paceline.plan.trial import ClusterChoice
-from paceline.sites import local
+from paceline.sites import processes
 from paceline.sites.local import LocalSite, free_ports, sweep_folder, usable_cores
 
 CLUSTER = ClusterChoice(
@@ -106,14 +106,14 @@ def test_children_are_metered_and_an_old_process_is_asked_for_them_seldom(
     try:
         before = running.usage()
         wait_for(tmp_path / "child")
-        looks, asked = [], local._descendants
-        monkeypatch.setattr(local, "_descendants", lambda pid: looks.append(pid) or asked(pid))
+        looks, asked = [], processes.descendants
+        monkeypatch.setattr(processes, "descendants", lambda pid: looks.append(pid) or asked(pid))
         deadline = time.monotonic() + PATIENCE_S
         while (seen := running.usage()) is None or seen.rss_bytes < 2**28:
             assert time.monotonic() < deadline, (before, seen)
             time.sleep(0.01)
         # So old, and asked so seldom, that no pause of the machine makes a second look due.
-        monkeypatch.setattr(local, "CHILDREN_EVERY_S", 1e9)
+        monkeypatch.setattr(processes, "CHILDREN_EVERY_S", 1e9)
         running._started -= 4e9
         running._next_look = 0.0
         looks.clear()
@@ -175,7 +175,7 @@ def test_output_of_a_rank_is_kept_in_its_log(tmp_path: Path) -> None:
     site = LocalSite()
     site.open(CLUSTER, ports=1)
     start(site, tmp_path, "import sys; print('out'); print('err', file=sys.stderr)")
-    site._started[0].wait()
+    site._processes.started[0].wait()
     site.stop()
 
     assert sorted((tmp_path / "worker0.log").read_text().split()) == ["err", "out"]

@@ -15,7 +15,7 @@ from types import FrameType
 from paceline._version import __version__
 from paceline.errors import PacelineError
 
-COMMANDS = ("doctor", "env", "plan", "run", "check", "compare", "report", "export")
+COMMANDS = ("doctor", "env", "probe", "plan", "run", "check", "compare", "report", "export")
 """Modules of this package, in workflow order."""
 EXIT_INTERRUPTED = 130
 EXIT_DEFECT = 70

@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
-from paceline.compare import Comparison
+from paceline.compare import Collectives, Comparison
 from paceline.errors import PacelineError
 from paceline.spec import load_study
 from paceline.stats import MARGIN
@@ -32,19 +32,19 @@ def add_comparison_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    comparison = make_comparison(args)
+    found = make_comparison(args)
     if args.json:
-        emit(comparison.to_json())
+        emit(found.to_json())
     else:
-        from paceline.report import comparison_table
+        from paceline.report import results_text
 
-        show(comparison_table(comparison, width()))
+        show(results_text(found, width()))
         say(f"next: {command(args, 'report', args.study)}")
     return 0
 
 
-def make_comparison(args: argparse.Namespace) -> Comparison:
-    """The comparison that the flags ask for; an error when nothing is recorded."""
+def make_comparison(args: argparse.Namespace) -> Comparison | Collectives:
+    """The comparison that the flags ask for, or tables of collectives; an error when nothing is recorded."""
     study = load_study(args.study)
     try:
         margin = parse_quantity(args.margin, FRACTION)
@@ -58,4 +58,5 @@ def make_comparison(args: argparse.Namespace) -> Comparison:
             f"{args.study}: nothing is recorded yet in {bench.folder}",
             hint=f"measure it: {command(args, 'run', args.study)}",
         )
-    return bench.comparison(margin=margin, across_machines=args.across_machines)
+    comparison = bench.comparison(margin=margin, across_machines=args.across_machines)
+    return bench.collectives(comparison) if study.of_collectives else comparison

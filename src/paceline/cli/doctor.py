@@ -22,6 +22,9 @@ BUSY_LOAD = 0.5
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("doctor", help="what this machine can run, and for what it cannot: why, and the fix")
     parser.add_argument("--framework", metavar="NAME", help="tell all about one framework: strategies, knobs, devices")
+    parser.add_argument(
+        "--fix", action="store_true", help="remove what a killed Paceline left behind, and nothing else"
+    )
     add_common(parser, store=False)
     parser.set_defaults(main=main)
 
@@ -34,6 +37,10 @@ def main(args: argparse.Namespace) -> int:
         "frameworks": [row for name in names for row in examine(name, strict=bool(args.framework))],
         "sites": [_site(name) for name in sorted(known_sites())],
     }
+    if args.fix:
+        for site in sorted(known_sites()):
+            for removed in load_site(site).mend():
+                say(f"removed {removed}")
     if args.framework:
         found["capabilities"] = _capabilities(load_framework(args.framework))
     if args.json:
@@ -112,6 +119,7 @@ def _capabilities(framework: Framework) -> dict[str, Any]:
         "knobs": {
             name: {"default": k.default, "choices": list(k.choices), "doc": k.doc} for name, k in known.knobs.items()
         },
+        "collectives": dict(known.collectives),
         "devices": dict(known.devices),
         "inputs": sorted(known.inputs),
         "phases": list(known.phases),
@@ -134,5 +142,7 @@ def _print(found: dict[str, Any]) -> None:
     for name, knob in found.get("capabilities", {}).get("knobs", {}).items():
         choices = f" [{', '.join(map(str, knob['choices']))}]" if knob["choices"] else ""
         print(f"knob        {name} = {knob['default']}{choices}: {knob['doc']}")
+    for operation, library in found.get("capabilities", {}).get("collectives", {}).items():
+        print(f"collective  {operation}: {library}")
     for name, strategy in found.get("capabilities", {}).get("strategies", {}).items():
         print(f"strategy    {name} ({strategy['class']}): {strategy['doc']}")

@@ -24,28 +24,30 @@ def add_parser(commands: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from paceline.report import answer, report
+    from paceline.compare import Comparison
+    from paceline.report import report, results_answer
 
     study = load_study(args.study)
-    comparison = make_comparison(args)
+    found = make_comparison(args)
     records = Workbench(study, store_folder(args.store)).records()
     machines = {record.machine["id"]: dict(record.machine) for record in records}
     environments = {record.environment.get("name", "?"): dict(record.environment) for record in records}
     again = command(args, "run", args.study, "--again")
     if args.json:
-        found = {
+        kind = "comparison" if isinstance(found, Comparison) else "collectives"
+        document = {
             "study": study.name,
             "question": study.question,
-            "answer": answer(comparison),
-            "comparison": comparison.to_json(),
+            "answer": results_answer(found),
+            kind: found.to_json(),
             "machines": list(machines.values()),
             "environments": list(environments.values()),
             "repeat_with": again,
         }
-        text = json.dumps(found, indent=1, allow_nan=False) + "\n"
+        text = json.dumps(document, indent=1, allow_nan=False) + "\n"
     else:
         text = report(
-            study=study.name, question=study.question, comparison=comparison, machines=list(machines.values()),
+            study=study.name, question=study.question, results=found, machines=list(machines.values()),
             environments=list(environments.values()), command=again,
             width=WIDTH if args.output else width(),
         )  # fmt: skip

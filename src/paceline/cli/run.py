@@ -66,6 +66,9 @@ def result_line(record: Record) -> str:
     if record.ok and record.kind == PROOF:
         return f"shown; run took {format_seconds(record.elapsed_s)}"
     summary = summarize(record)
+    if record.ok and summary is not None and record.trial.workload.collective is not None:
+        sizes = record.trial.steps_a_round
+        return f"{sizes} sizes, {summary.n_steps // sizes} rounds; run took {format_seconds(record.elapsed_s)}"
     if record.ok and summary is not None:
         simulated = " (simulated)" if record.trial.framework.simulated else ""
         return (
@@ -80,6 +83,22 @@ def result_line(record: Record) -> str:
 def main(args: argparse.Namespace) -> int:
     study = load_study(args.study)
     bench = Workbench(study, store_folder(args.store))
+    comparison = run_and_show(args, bench, again=command(args, "run", args.study, "--retry-failed"))
+    tell_precision(study, comparison)
+    say(f"next: {command(args, 'report', args.study)}")
+    return 0
+
+
+def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str) -> Comparison:
+    """Run what is missing and show all that is recorded.
+
+    Args:
+        again: what to type to run again what failed.
+
+    Raises:
+        RunIncompleteError: some runs did not end well, or there was none.
+    """
+    study = bench.study
     new = bench.run(
         Narrator(), retry_failed=args.retry_failed, again=args.again, propose=adaptive_repeats(study, bench)
     )
@@ -92,12 +111,10 @@ def main(args: argparse.Namespace) -> int:
             "new": [run_json(record) for record in new],
             "runs": [run_json(record) for record in records],
             "skipped": plan.to_json()["skipped"],
-            "comparison": comparison.to_json(),
+            **results_json(bench, comparison),
         })  # fmt: skip
     else:
-        from paceline.report import comparison_table
-
-        show(comparison_table(comparison, width()))
+        show_results(bench, comparison)
     here = machine()["id"]
     failed = [record for record in records if not record.ok and record.machine["id"] == here]
     missing = bench.catalog().unavailable
@@ -106,12 +123,23 @@ def main(args: argparse.Namespace) -> int:
         ids = {record.trial.id for record in failed}
         names = ", ".join(sorted(ids | set(missing) | empty)) or "no trial could run"
         raise RunIncompleteError(
-            f"not every run ended well: {names}",
-            hint=f"the reasons stand above; run them again: {command(args, 'run', args.study, '--retry-failed')}",
+            f"not every run ended well: {names}", hint=f"the reasons stand above; run them again: {again}"
         )
-    tell_precision(study, comparison)
-    say(f"next: {command(args, 'report', args.study)}")
-    return 0
+    return comparison
+
+
+def results_json(bench: Workbench, comparison: Comparison) -> dict[str, Any]:
+    """What the records of the study say, for a program: a comparison, or tables of collectives."""
+    if bench.study.of_collectives:
+        return {"collectives": bench.collectives(comparison).to_json()}
+    return {"comparison": comparison.to_json()}
+
+
+def show_results(bench: Workbench, comparison: Comparison) -> None:
+    """The same for a person."""
+    from paceline.report import results_text
+
+    show(results_text(bench.collectives(comparison) if bench.study.of_collectives else comparison, width()))
 
 
 def tell_precision(study: Study, comparison: Comparison) -> None:
@@ -150,7 +178,8 @@ def adaptive_repeats(study: Study, bench: Workbench) -> Any:
 
 def run_json(record: Record) -> dict[str, Any]:
     """One run for a program."""
-    summary = summarize(record)
+    # A collective has no samples a second, and its steps are of many sizes.
+    summary = summarize(record) if record.trial.workload.collective is None else None
     return {
         "run": record.run_id,
         "trial": record.trial.id,

@@ -1,11 +1,13 @@
 """Verdicts, efficiency and precision from records. Pure: never runs anything, imports no plug-in family."""
 
+from paceline.compare.collectives import Collectives, CollectiveTable, tables_of
 from paceline.compare.comparison import Comparison, Note, compare
 from paceline.compare.fairness import AGREES, NO_PROOF, NOT_COMPARABLE, TRAITS, Distance, Fairness, Proof, prove
 from paceline.compare.gaps import Factor
 from paceline.compare.precision import more_repeats
 from paceline.compare.quantity import Quantity
 from paceline.compare.rows import Phase, Row, RowWarning
+from paceline.compare.runs import gather
 from paceline.compare.verdicts import DIFFERENT_MACHINES, PairVerdict
 
 __all__ = [
@@ -14,6 +16,8 @@ __all__ = [
     "NOT_COMPARABLE",
     "NO_PROOF",
     "TRAITS",
+    "CollectiveTable",
+    "Collectives",
     "Comparison",
     "Distance",
     "Factor",
@@ -26,6 +30,8 @@ __all__ = [
     "Row",
     "RowWarning",
     "compare",
+    "gather",
     "more_repeats",
     "prove",
+    "tables_of",
 ]

@@ -105,22 +105,29 @@ class Proof:
 class Fairness:
     """All proofs of a study, found by the trials they speak for."""
 
-    def __init__(self, proofs: Iterable[Proof] = ()) -> None:
+    def __init__(self, proofs: Iterable[Proof] = (), proves_on: str | None = None) -> None:
+        """Args: proves_on: the site on which they were made, where it is another than the trials'."""
         self.proofs = {proof.trial: proof for proof in proofs}
+        self._proves_on = proves_on
 
     def of(self, trial: Trial) -> Proof | None:
         """The proof that speaks for a trial."""
-        return self.proofs.get(proof_run(trial).id)
+        return self.proofs.get(proof_run(trial, self._proves_on).id)
 
     def to_json(self) -> list[dict[str, Any]]:
         return [proof.to_json() for proof in self.proofs.values()]
 
 
-def prove(cases: Iterable[ProofCase], records: Mapping[str, Record]) -> Fairness:
-    """Judge every case. `records`: trial id → its proof run."""
+def prove(cases: Iterable[ProofCase], records: Mapping[str, Record], proves_on: str | None = None) -> Fairness:
+    """Judge every case.
+
+    Args:
+        records: trial id → its proof run.
+        proves_on: the site on which cases are run, where it is another than the trials'.
+    """
     cases = list(cases)
     variants = _variants([case.subject for case in cases])
-    return Fairness(_judge(case, records, variants.get(case.subject.id, "")) for case in cases)
+    return Fairness((_judge(case, records, variants.get(case.subject.id, "")) for case in cases), proves_on)
 
 
 def _variants(trials: Sequence[Trial]) -> dict[str, str]:

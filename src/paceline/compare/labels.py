@@ -71,7 +71,7 @@ def _facets(trial: Trial) -> dict[str, str]:
     facets = {
         "framework": f"{framework.name} {framework.strategy}",
         "model": " ".join([workload.model, *_settings(workload.options)]),
-        "batch": batch,
+        "batch": batch if workload.collective is None else "",
         "input": "" if workload.input == "resident" else f"{workload.input}, {workload.loader_workers} loaders",
         "workers": workers_words(trial),
         "threads": f"{threads} thread{'s' if threads != 1 else ''} a worker",
@@ -82,6 +82,8 @@ def _facets(trial: Trial) -> dict[str, str]:
     }
     for knob, value in framework.knobs.items():
         facets[f"knob {framework.name}.{knob}"] = f"{knob}={_value(value)}"
+    for knob, value in cluster.options.items():
+        facets[f"knob cluster.{cluster.site}.{knob}"] = f"{knob}={_value(value)}"
     return facets
 
 

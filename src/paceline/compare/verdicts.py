@@ -121,6 +121,7 @@ def question(trial: Trial) -> tuple[Any, ...]:
     return (
         workload.graph, workload.batch_per_worker, workload.scaling, workload.input,
         trial.workers, cluster.hosts, cluster.network, cluster.device, cluster.site,
+        tuple(sorted(cluster.options.items())),
         trial.framework.strategy_class, trial.framework.simulated,
     )  # fmt: skip
 

@@ -11,11 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from paceline.environments.base import Environment, EnvironmentState, Say
-from paceline.environments.cache import cache_root
 from paceline.environments.definition import FILE_NAME, Definition, read_definition
 from paceline.environments.existing import ExistingInterpreter, HostInterpreter
 from paceline.environments.venv import PinnedEnvironment
 from paceline.errors import SpecError, did_you_mean
+from paceline.folders import cache_root
 
 __all__ = [
     "Definition",

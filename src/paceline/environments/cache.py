@@ -5,7 +5,7 @@ from __future__ import annotations
 import fcntl
 import os
 import shutil
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -16,16 +16,6 @@ from paceline.errors import EnvironmentBuildError
 from paceline.units import format_bytes
 
 MOVE_HINT = "free space: paceline env remove NAME   or keep environments elsewhere: export PACELINE_CACHE=/big/disk"
-
-
-def cache_root(environ: Mapping[str, str] | None = None) -> Path:
-    """PACELINE_CACHE, or `paceline` in the user's cache folder; absolute, to be used from anywhere."""
-    env = os.environ if environ is None else environ
-    if chosen := env.get("PACELINE_CACHE"):
-        return Path(chosen).expanduser().absolute()
-    base = env.get("XDG_CACHE_HOME", "")
-    # The XDG specification: a relative path is to be ignored.
-    return (Path(base) if Path(base).is_absolute() else Path.home() / ".cache") / "paceline"
 
 
 def free_bytes(folder: Path) -> int:

@@ -29,6 +29,7 @@ from paceline.environments.interpreters import (
     search_path,
 )
 from paceline.errors import EnvironmentBuildError
+from paceline.folders import cache_root
 from paceline.units import format_bytes, format_seconds
 
 MARKER = "paceline.json"
@@ -55,7 +56,7 @@ class PinnedEnvironment(Environment):
         """
         self.definition = definition
         self.name = definition.name
-        self._root = cache.cache_root() if root is None else root
+        self._root = cache_root() if root is None else root
         self._home = self._root / "environments"
         self._lock_path = self._home / f"{self.name}.lock"
         self._tools = tuple(tools)

@@ -11,6 +11,7 @@ FRAMEWORKS = {
     "null": "paceline.frameworks.null:NULL",
     "torch": "paceline.frameworks.torch:TORCH",
     "jax": "paceline.frameworks.jax:JAX",
+    "mpi": "paceline.frameworks.mpi:MPI",
     "script": "paceline.frameworks.script:SCRIPT",
     "mxnet": "paceline.frameworks.mxnet:MXNET",
     "reference": "paceline.frameworks.reference:REFERENCE",

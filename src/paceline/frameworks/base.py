@@ -31,6 +31,10 @@ class Framework(ABC):
     """Whether ranks read the initial weights and the data."""
     capabilities: Capabilities
 
+    def module_for(self, kind: str) -> str:
+        """The worker module for a workload of this kind."""
+        return f"{self.module}_collective" if kind == "collective" else self.module
+
     @abstractmethod
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
         """All processes of a run, in the order in which they are started. Pure."""

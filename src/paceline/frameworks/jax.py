@@ -72,6 +72,8 @@ class Jax(Framework):
             ),
         },
         data_parallel="shard_map",
+        workloads=frozenset({"graph", "collective"}),
+        collectives=dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter", "send_recv"), "gloo by XLA"),
         knobs=KNOBS,
         layer_kinds=LAYER_KINDS,
         # JAX has no input pipeline of its own: its users bring that of another framework, and would then be measured.

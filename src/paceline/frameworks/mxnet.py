@@ -108,6 +108,8 @@ class MXNet(Framework):
             ),
         },
         data_parallel="dist_sync",
+        workloads=frozenset({"graph", "collective"}),
+        collectives={"push_pull": "ps-lite"},
         knobs=KNOBS,
         layer_kinds=LAYER_KINDS,
         inputs=frozenset({"resident"}),

@@ -106,6 +106,8 @@ class Null(Framework):
             "allreduce": Strategy(doc="Synchronous data parallelism with a ring all-reduce."),
             "single": Strategy(max_workers=1, doc="One worker, no exchange."),
         },
+        workloads=frozenset({"graph", "collective"}),
+        collectives=dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_recv"), "ring"),
         trains=False,
         data_parallel="allreduce",
         knobs=KNOBS,

@@ -98,6 +98,8 @@ class TensorFlow(Framework):
             ),
         },
         data_parallel="multi_worker_mirrored",
+        workloads=frozenset({"graph", "collective"}),
+        collectives=dict.fromkeys(("all_reduce", "all_gather", "broadcast"), "gRPC"),
         knobs=KNOBS,
         layer_kinds=LAYER_KINDS,
         inputs=frozenset({"resident"}),

@@ -121,6 +121,10 @@ class Torch(Framework):
     capabilities = Capabilities(
         strategies=STRATEGIES,
         data_parallel="ddp",
+        workloads=frozenset({"graph", "collective"}),
+        collectives=dict.fromkeys(
+            ("all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_recv"), "gloo (NCCL on CUDA)"
+        ),
         knobs=KNOBS,
         layer_kinds=LAYER_KINDS,
         devices={"cpu": "ready", "cuda": "untested"},

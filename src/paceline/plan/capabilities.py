@@ -12,8 +12,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.errors import SpecError, did_you_mean
-from paceline.plan.trial import Trial
+from paceline.plan.trial import ClusterChoice, Trial
 from paceline.units import parse_quantity
+from paceline.workloads.collective import Collective
 from paceline.workloads.graph import Graph
 
 _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: "a text in quotes"}
@@ -87,7 +88,9 @@ class Capabilities:
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     """Settings under [framework.NAME]."""
     workloads: frozenset[str] = frozenset({"graph"})
-    """Kinds of workload it runs: "graph", "program"."""
+    """Kinds of workload it runs: "graph", "program", "collective"."""
+    collectives: Mapping[str, str] = field(default_factory=dict)
+    """Operations that it offers by themselves → the library that does them."""
     layer_kinds: frozenset[str] | None = None
     """Kinds of layers its builder knows; None: all."""
     devices: Mapping[str, str] = field(default_factory=lambda: {"cpu": "ready"})
@@ -135,6 +138,8 @@ class Capabilities:
 
     def refusal(self, trial: Trial, layer_kinds: frozenset[str], kind: str = "graph") -> str | None:
         """Why this trial, of a workload of this kind with layers of these kinds, cannot run, in words, or None."""
+        if kind == Collective.kind and kind not in self.workloads:
+            return "offers no collective operations by themselves"
         if kind not in self.workloads:
             return f"runs a {' or a '.join(sorted(self.workloads))}, and {trial.workload.model} is a {kind}"
         strategy = self.strategies[trial.framework.strategy]
@@ -149,6 +154,16 @@ class Capabilities:
         if trial.measure.layers and not self.layer_times:
             return "cannot give per-layer times"
         return self.refuses(trial)
+
+    def refuses_collective(self, trial: Trial, collective: Collective) -> str | None:
+        """Why this operation cannot be measured by itself, in words, or None."""
+        if collective.operation not in self.collectives:
+            return f"has no {collective.operation}; it has {', '.join(self.collectives)}"
+        if trial.framework.strategy != self.data_parallel:
+            return f"a collective is exchanged as by strategy {self.data_parallel}, not by {trial.framework.strategy}"
+        if trial.workload.input != "resident":
+            return "a collective reads no input"
+        return collective.refusal(trial.workers)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -165,3 +180,7 @@ class SiteLimits:
     """Accelerators a host, by kind."""
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     """Settings of the site itself, under [cluster.NAME]: partition, host list, share of a core …"""
+    proves_on: str | None = None
+    """A site whose runs show as well what is computed, without what this one emulates; None: this one."""
+    refuses: Callable[[ClusterChoice], str | None] = field(default=lambda _cluster: None)
+    """What the site itself rules out (more than the machine can emulate truthfully …): the reason, or None."""

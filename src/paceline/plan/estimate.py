@@ -10,6 +10,7 @@ from typing import Any
 
 from paceline.plan.capabilities import Capabilities
 from paceline.plan.trial import Trial
+from paceline.workloads.collective import Collective
 from paceline.workloads.workload import Workload, known_sizes
 
 GUESSED_FLOPS_PER_CORE = 4e10
@@ -17,6 +18,9 @@ GUESSED_FLOPS_PER_CORE = 4e10
 an estimate errs by a factor of two or three, not of ten."""
 STEP_OVERHEAD_S = 2e-3
 """A step of the smallest models is bound by calls, not by FLOPs."""
+
+GUESSED_BYTES_PER_S = 2.5e8
+"""Of a collective between processes of one machine, all copies counted; a link that is known to be slower counts."""
 
 
 def make_estimate(
@@ -32,14 +36,39 @@ def make_estimate(
         known = capabilities[trial.framework.name]
         if trial.framework.simulated:
             return known.startup_s
-        step = known.guess_step_s(trial) if known.guess_step_s else _guess_step_s(trial)
-        return known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps)
+        if (collective := trial.workload.collective) is not None:
+            step = _guess_round_s(trial, collective)
+        else:
+            step = known.guess_step_s(trial) if known.guess_step_s else _guess_step_s(trial)
+        return _slower(trial) * (known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps))
 
     def _guess_step_s(trial: Trial) -> float:
         sizes = known_sizes(workload(trial.workload.model, trial.workload.options))
         flops = (
             sum(sizes.get(name, 0) for name in ("forward_flops", "backward_flops")) * trial.workload.batch_per_worker
         )
-        return STEP_OVERHEAD_S + flops / (GUESSED_FLOPS_PER_CORE * trial.cluster.threads_per_worker)
+        computing = STEP_OVERHEAD_S + flops / (GUESSED_FLOPS_PER_CORE * trial.cluster.threads_per_worker)
+        exchanged = 2 * (trial.workers - 1) / trial.workers * sizes.get("gradient_bytes", 0)
+        return computing + exchanged / _bytes_per_s(trial)
 
     return estimate
+
+
+def _guess_round_s(trial: Trial, collective: Collective) -> float:
+    return sum(STEP_OVERHEAD_S + size / _bytes_per_s(trial) for size in collective.sizes)
+
+
+def _bytes_per_s(trial: Trial) -> float:
+    """Of an exchange, before `_slower`: a share of a core slows no link, slow motion slows all."""
+    network = trial.cluster.network
+    link = network.bandwidth_bytes_per_s if network else None
+    return GUESSED_BYTES_PER_S if link is None else min(GUESSED_BYTES_PER_S, link / _share(trial))
+
+
+def _slower(trial: Trial) -> float:
+    """An emulated host has a share of a core, or lives in slow motion."""
+    return float(trial.cluster.options.get("dilation", 1.0)) / _share(trial)
+
+
+def _share(trial: Trial) -> float:
+    return float(trial.cluster.options.get("core_share", 1.0))

@@ -15,6 +15,7 @@ from paceline.errors import SpecError, did_you_mean
 from paceline.plan.capabilities import Capabilities, Knob, SiteLimits
 from paceline.plan.trial import ClusterChoice, FrameworkChoice, Limits, MeasureChoice, Trial, WorkloadChoice
 from paceline.spec.study import Study
+from paceline.workloads.collective import Collective
 from paceline.workloads.graph import Graph
 from paceline.workloads.workload import Workload
 
@@ -57,10 +58,23 @@ def expand(study: Study, catalog: Catalog, *, to_run: bool = True) -> list[Expan
     """
     _refuse_strangers(study, catalog)
     out: dict[str, Expanded] = {}
-    for framework, workload, cluster in itertools.product(
-        _frameworks(study, catalog), _workloads(study, catalog), _clusters(study, catalog.site)
-    ):
-        choice, trained, batch_global = workload
+    for framework, workload in itertools.product(_frameworks(study, catalog), _workloads(study, catalog)):
+        for one in _of_clusters(study, catalog, framework, workload, to_run=to_run):
+            out.setdefault(one.trial.id, one)
+    return list(out.values())
+
+
+def _of_clusters(
+    study: Study,
+    catalog: Catalog,
+    framework: FrameworkChoice,
+    workload: tuple[WorkloadChoice, Workload, int | None],
+    *,
+    to_run: bool,
+) -> Iterator[Expanded]:
+    """One framework and workload on every cluster that the study asks for."""
+    choice, trained, batch_global = workload
+    for cluster in _clusters(study, catalog.site, choice.model):
         refusal = catalog.unavailable.get(framework.name)
         if batch_global is not None:
             share, rest = divmod(batch_global, cluster.workers)
@@ -86,9 +100,9 @@ def expand(study: Study, catalog: Catalog, *, to_run: bool = True) -> list[Expan
             or _site_refusal(trial, catalog.site)
             or known.refusal(trial, trained.layer_kinds, trained.kind)
             or (known.refuses_graph(trial, trained) if isinstance(trained, Graph) else None)
+            or (known.refuses_collective(trial, trained) if isinstance(trained, Collective) else None)
         )
-        out.setdefault(trial.id, Expanded(trial=trial, refusal=refusal))
-    return list(out.values())
+        yield Expanded(trial=trial, refusal=refusal)
 
 
 def _product(axes: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
@@ -178,18 +192,19 @@ def _with_batch(choice: WorkloadChoice, batch: int) -> WorkloadChoice:
     )  # fmt: skip
 
 
-def _clusters(study: Study, site: SiteLimits) -> Iterator[ClusterChoice]:
+def _clusters(study: Study, site: SiteLimits, model: str) -> Iterator[ClusterChoice]:
     keys = ("hosts", "workers_per_host", "threads_per_worker", "device", "network")
     name = study.one("cluster.site")
     options = _knob_axes(
         study.site_options.get(name, {}), site.knobs, f"{study.source}: cluster.{name}", "see docs/reference/study.md"
     )
-    for values in itertools.product(*(study.axes[f"cluster.{key}"] for key in keys)):
+    for values in itertools.product(*(study.values(f"cluster.{key}", model) for key in keys)):
+        asked = dict(zip(keys, values, strict=True))
+        # A host that is alone has no link: one trial, not several that are the same. Where no link can be set at all,
+        # that is refused further on.
+        asked["network"] = asked["network"] if asked["hosts"] > 1 or not site.networks else None
         for chosen in _product(options):
-            yield ClusterChoice(
-                site=name, oversubscribe=study.one("cluster.oversubscribe"), options=chosen,
-                **dict(zip(keys, values, strict=True)),
-            )  # fmt: skip
+            yield ClusterChoice(site=name, oversubscribe=study.one("cluster.oversubscribe"), options=chosen, **asked)
 
 
 def _measure(study: Study, model: str) -> MeasureChoice:
@@ -237,4 +252,4 @@ def _site_refusal(trial: Trial, site: SiteLimits) -> str | None:
         return f"site {cluster.site} cannot set a network"
     if cluster.device != "cpu" and cluster.workers_per_host > site.devices.get(cluster.device, 0):
         return f"site {cluster.site} has {site.devices.get(cluster.device, 0)} {cluster.device} device(s) a host"
-    return None
+    return site.refuses(cluster)

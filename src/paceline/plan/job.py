@@ -20,11 +20,13 @@ def make_job(
     module: str,
     graph: Mapping[str, Any] | None,
     program: Mapping[str, Any] | None = None,
+    collective: Mapping[str, Any] | None = None,
     topology: Topology,
     processes: Sequence[Process],
     weights: Mapping[str, str] | None,
     data_index: str | None,
     drops_out: bool = False,
+    tell_at_step: int | None = None,
 ) -> dict[str, Any]:
     """The job as the worker reads it (paceline_worker.protocol.Job documents each field)."""
     workers = [p for p in processes if p.rank is not None]
@@ -52,6 +54,7 @@ def make_job(
         "graph": None if graph is None else dict(graph),
         "drops_out": drops_out,
         "program": None if program is None else dict(program),
+        "collective": None if collective is None else dict(collective),
         "weights": None if weights is None else dict(weights),
         "input": {
             "kind": trial.workload.input,
@@ -72,4 +75,5 @@ def make_job(
             "layers": trial.measure.layers,
             "evidence": trial.measure.evidence,
         },
+        "tell_at_step": tell_at_step,
     }

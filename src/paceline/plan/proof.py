@@ -36,8 +36,9 @@ class ProofCase:
         return (self.reference, self.subject)
 
 
-def proof_run(trial: Trial) -> Trial:
-    """The run that shows what this trial computes."""
+def proof_run(trial: Trial, proves_on: str | None = None) -> Trial:
+    """The run that shows what this trial computes, on its own site or on this one."""
+    cluster = trial.cluster if proves_on is None else replace(trial.cluster, site=proves_on, options={})
     return replace(
         trial,
         workload=replace(
@@ -45,7 +46,7 @@ def proof_run(trial: Trial) -> Trial:
             input="resident", loader_workers=0,
         ),
         cluster=replace(
-            trial.cluster, hosts=1, workers_per_host=min(trial.workers, WORKERS), threads_per_worker=1, network=None,
+            cluster, hosts=1, workers_per_host=min(trial.workers, WORKERS), threads_per_worker=1, network=None,
             oversubscribe=False,
         ),
         measure=MeasureChoice(warmup_steps=0, steps=STEPS, layers=False, evidence=True),
@@ -53,11 +54,13 @@ def proof_run(trial: Trial) -> Trial:
     )  # fmt: skip
 
 
-def proof_cases(trials: Iterable[Trial], *, reference: FrameworkChoice) -> list[ProofCase]:
+def proof_cases(
+    trials: Iterable[Trial], *, reference: FrameworkChoice, proves_on: str | None = None
+) -> list[ProofCase]:
     """One case for each different thing that the trials compute, in their order."""
     cases: dict[str, ProofCase] = {}
     for trial in trials:
-        subject = proof_run(trial)
+        subject = proof_run(trial, proves_on)
         if subject.id not in cases:
             cases[subject.id] = ProofCase(subject=subject, reference=replace(subject, framework=reference))
     return list(cases.values())

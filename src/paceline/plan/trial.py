@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from paceline.spec.study import Network
+from paceline.workloads.collective import HASH_PREFIX, Collective, load_collective
 
 ADDED_LATER = (("framework", "one_process"), ("measure", "evidence"))
 """No part of a trial's identity while they are off, so that records made before they were there keep their ids."""
@@ -41,6 +42,11 @@ class WorkloadChoice:
     def name(self) -> str:
         """The model in a name of ours: its id, or what its file is called."""
         return re.sub(r"[^A-Za-z0-9_-]+", "-", PurePath(self.model).name.removesuffix(".py"))
+
+    @property
+    def collective(self) -> Collective | None:
+        """The operation, where nothing is trained and a collective is measured by itself."""
+        return load_collective(self.options) if self.graph.startswith(HASH_PREFIX) else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -139,6 +145,12 @@ class Trial:
         return self.workload.batch_per_worker * self.workers
 
     @property
+    def steps_a_round(self) -> int:
+        """Steps that a rank reports for each that the study asks for: of a collective, one for each size."""
+        collective = self.workload.collective
+        return len(collective.sizes) if collective else 1
+
+    @property
     def id(self) -> str:
         """Readable name plus hash of the content, e.g. torch-ddp.resnet20.b32.2w1t-9f3c1a2b."""
         content = self.to_json()
@@ -157,7 +169,9 @@ class Trial:
         workers += f"{cluster.workers_per_host}w{cluster.threads_per_worker}t"
         network = f".{cluster.network.label}" if cluster.network else ""
         framework = f"{self.framework.name}-{self.framework.strategy}"
-        return f"{framework}.{self.workload.name}.b{self.workload.batch_per_worker}.{workers}{network}"
+        collective = self.workload.collective
+        done = collective.operation if collective else f"{self.workload.name}.b{self.workload.batch_per_worker}"
+        return f"{framework}.{done}.{workers}{network}"
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

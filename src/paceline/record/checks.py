@@ -16,6 +16,7 @@ import pyarrow as pa
 from paceline.record.machine_checks import machine_doubts
 from paceline.record.phases import derived_of
 from paceline.record.record import Doubt, Record
+from paceline.record.site_checks import site_doubts
 from paceline.record.summary import (
     RunSummary,
     by_step,
@@ -80,10 +81,11 @@ def check(record: Record) -> tuple[Doubt, ...]:
         if measured is None or summary is None:
             found.append(_unusable(record))
         else:
-            for one in CHECKS:
+            for one in CHECKS if record.trial.workload.collective is None else CHECKS_OF_COLLECTIVES:
                 found += one((record, measured, summary))
             if not record.trial.framework.simulated:
                 found += machine_doubts(record, measured)
+                found += site_doubts(record)
     if record.trial.framework.simulated:
         found.append(
             Doubt(
@@ -144,7 +146,7 @@ def _ranks(numbers: Numbers) -> Iterator[Doubt]:
 
 def _steps(numbers: Numbers) -> Iterator[Doubt]:
     record, measured, summary = numbers
-    rank, asked = floats(measured, "rank"), record.trial.measure.steps
+    rank, asked = floats(measured, "rank"), record.trial.measure.steps * record.trial.steps_a_round
     counts = {int(r): len(np.unique(floats(measured, "step")[rank == r])) for r in np.unique(rank)}
     rows = {int(r): int((rank == r).sum()) for r in np.unique(rank)}
     odd = sorted(r for r in counts if counts[r] != asked or rows[r] != asked)
@@ -155,10 +157,11 @@ def _steps(numbers: Numbers) -> Iterator[Doubt]:
             f" {counts[odd[0]]} different",
             hint=_REPORT,
         )
-    if summary.n_steps < MIN_STEPS:
+    taken = summary.n_steps // record.trial.steps_a_round
+    if taken < MIN_STEPS:
         yield Doubt(
             code="few-steps",
-            message=f"{summary.n_steps} measured steps: one disturbed step moves the result",
+            message=f"{taken} measured steps: one disturbed step moves the result",
             hint=f"ask for at least {MIN_STEPS}: steps = {MIN_STEPS} under [measure]",
         )
 
@@ -167,7 +170,7 @@ def _throughput(numbers: Numbers) -> Iterator[Doubt]:
     """Batch ÷ step time against the clock: steps of a rank follow each other, so none starts before the last
     ended.
     """
-    _, measured, _ = numbers
+    record, measured, _ = numbers
     rank, start, wall = (floats(measured, name) for name in ("rank", "start_s", "wall_s"))
     for r in np.unique(rank):
         order = np.argsort(start[rank == r])
@@ -181,7 +184,8 @@ def _throughput(numbers: Numbers) -> Iterator[Doubt]:
                 hint=_REPORT,
             )
             return
-        if span - claimed > GAP_LIMIT * span:
+        # Before each collective by itself ranks meet, and that is in no step on purpose.
+        if span - claimed > GAP_LIMIT * span and record.trial.workload.collective is None:
             yield Doubt(
                 code="gaps",
                 message=f"{(span - claimed) / span:.0%} of rank {r:.0f}'s time passed between measured steps"
@@ -347,3 +351,6 @@ CHECKS: tuple[Callable[[Numbers], Iterator[Doubt]], ...] = (
     _throughput, _samples, _phases, _rank_sums, _utilisation, _ranks, _steps, _loss, _spread, _derived,
 )  # fmt: skip
 """In the order in which their doubts are shown."""
+CHECKS_OF_COLLECTIVES = (_throughput, _phases, _utilisation, _ranks, _steps)
+"""Of operations that train nothing. Steps of different sizes spread by what they are, and ranks that only send are done
+before those that receive."""

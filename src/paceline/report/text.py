@@ -5,15 +5,16 @@ Works without colour, at 80 columns, and after `glyphs.for_encoding` in plain AS
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
-from paceline.compare import Comparison, Proof, Row
+from paceline.compare import Collectives, Comparison, Proof, Row
 from paceline.report import numbers
 from paceline.report.answer import answer
 from paceline.report.charts import scaling_charts
+from paceline.report.collectives import collectives_answer, collectives_text
 from paceline.report.fairness import fairness_sentences, fairness_table
+from paceline.report.lists import items, paragraph, wrap
 from paceline.report.names import Names, name_rows
 from paceline.report.phases import apart_line, communication_table, derived_table, phase_table
 from paceline.report.sentences import verdict_sentences
@@ -30,13 +31,13 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
     if not comparison.rows:
         return "nothing recorded yet"
     sections = [
-        _paragraph(comparison.shared, width),
+        paragraph(comparison.shared, width),
         names.legend,
         measurement_table(comparison, names, width),
         phase_table(comparison, names, width),
         derived_table(comparison, names, width),
         communication_table(comparison, names, width),
-        _paragraph(apart_line(comparison, names), width),
+        paragraph(apart_line(comparison, names), width),
         scaling_charts(comparison, names, width),
         verdict_lines(comparison, names, width),
         fairness_lines(comparison.proofs, width),
@@ -47,11 +48,21 @@ def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
     return "\n\n".join(section for section in sections if section)
 
 
+def results_text(found: Comparison | Collectives, width: int = WIDTH) -> str:
+    """What was measured, whichever sort of study it was."""
+    return collectives_text(found, width) if isinstance(found, Collectives) else comparison_table(found, width)
+
+
+def results_answer(found: Comparison | Collectives) -> str:
+    """The answer in a sentence or some."""
+    return collectives_answer(found) if isinstance(found, Collectives) else answer(found)
+
+
 def report(
     *,
     study: str,
     question: str,
-    comparison: Comparison,
+    results: Comparison | Collectives,
     machines: Iterable[Mapping[str, Any]] = (),
     environments: Iterable[Mapping[str, Any]] = (),
     command: str = "",
@@ -62,15 +73,15 @@ def report(
     Args:
         study: its name.
         question: in the user's words.
-        comparison: the numbers.
+        results: the numbers.
         machines: facts about each machine that the records name.
         environments: facts about each environment, fingerprint included.
         command: what to type to do it all again.
         width: of the page, in characters.
     """
     title = f"# {study}"
-    parts = [title, _paragraph(question, width), _paragraph(f"Answer: {answer(comparison)}", width)]
-    parts += ["## Measured", comparison_table(comparison, width)]
+    parts = [title, paragraph(question, width), paragraph(f"Answer: {results_answer(results)}", width)]
+    parts += ["## Measured", results_text(results, width)]
     for heading, facts in (("## Machine", machines), ("## Environment", environments)):
         if blocks := [_facts(one, width) for one in facts]:
             parts += [heading, *blocks]
@@ -101,11 +112,11 @@ def measurement_table(comparison: Comparison, names: Names, width: int) -> str:
 
 
 def verdict_lines(comparison: Comparison, names: Names, width: int) -> str:
-    return _items("Verdicts", verdict_sentences(comparison, names.of), width)
+    return items("Verdicts", verdict_sentences(comparison, names.of), width)
 
 
 def fairness_lines(proofs: Sequence[Proof], width: int) -> str:
-    return _items("Fairness", fairness_sentences(proofs), width)
+    return items("Fairness", fairness_sentences(proofs), width)
 
 
 def fairness_report(proofs: Sequence[Proof], width: int = WIDTH) -> str:
@@ -117,7 +128,7 @@ def fairness_report(proofs: Sequence[Proof], width: int = WIDTH) -> str:
 
 def failure_lines(comparison: Comparison, names: Names, width: int) -> str:
     failed = [row for row in comparison.rows if row.outcome != "ok"]
-    return _items("Not ok", [f"{names.of[row.key]}: {row.outcome}: {row.reason}" for row in failed], width)
+    return items("Not ok", [f"{names.of[row.key]}: {row.outcome}: {row.reason}" for row in failed], width)
 
 
 def warning_lines(comparison: Comparison, names: Names, width: int) -> str:
@@ -133,7 +144,7 @@ def warning_lines(comparison: Comparison, names: Names, width: int) -> str:
     for code, (message, hint, where) in merged.items():
         also = "" if len(where) == 1 else f"; also {', '.join(where[1:])}"
         lines.append(f"{code}: {where[0]}: {message}{also}{f'. Do: {hint}' if hint else ''}")
-    return _items("Warnings", lines, width)
+    return items("Warnings", lines, width)
 
 
 def note_lines(comparison: Comparison, width: int) -> str:
@@ -143,7 +154,7 @@ def note_lines(comparison: Comparison, width: int) -> str:
         if row.throughput is not None and row.efficiency_note:
             unscaled[row.efficiency_note] = unscaled.get(row.efficiency_note, 0) + 1
     notes += [f"no efficiency for {count} row(s): {why}" for why, count in unscaled.items()]
-    return _items("Notes", notes, width)
+    return items("Notes", notes, width)
 
 
 def _runs(row: Row) -> str:
@@ -156,30 +167,10 @@ def _efficiency(row: Row) -> str:
     return "base" if row.efficiency is not None and row.base == row.key else numbers.percent(row.efficiency)
 
 
-def _items(heading: str, lines: Iterable[str], width: int) -> str:
-    wrapped = [_wrap(line, width, first="  - ", rest="    ") for line in lines]
-    return "\n".join([heading, *wrapped]) if wrapped else ""
-
-
-def _paragraph(text: str, width: int) -> str:
-    return _wrap(text, width) if text else ""
-
-
-def _wrap(text: str, width: int, *, first: str = "", rest: str = "") -> str:
-    return textwrap.fill(
-        text,
-        width,
-        initial_indent=first,
-        subsequent_indent=rest,
-        break_long_words=False,
-        break_on_hyphens=False,
-    )
-
-
 def _facts(facts: Mapping[str, Any], width: int) -> str:
     shown = {name: _fact(name, value) for name, value in facts.items()}
     lines = [f"{name.removesuffix('_bytes')}: {text}" for name, text in shown.items() if text]
-    return "\n".join(_wrap(line, width, first="  ", rest="    ") for line in lines)
+    return "\n".join(wrap(line, width, first="  ", rest="    ") for line in lines)
 
 
 def _fact(name: str, value: Any) -> str:

@@ -10,10 +10,11 @@ from types import ModuleType
 from typing import Any
 
 from paceline.run.campaign import Budget, campaign
+from paceline.run.equip import Equipment
 from paceline.run.lock import machine_lock
 from paceline.run.runner import Bench, clear_scratch, run_once
 
-__all__ = ["Bench", "Budget", "campaign", "clear_scratch", "machine_lock", "run_once"]
+__all__ = ["Bench", "Budget", "Equipment", "campaign", "clear_scratch", "machine_lock", "run_once"]
 
 
 class _Stage(ModuleType):

@@ -18,11 +18,14 @@ REFERENCE = "reference"
 
 def can_be_proved(trial: Trial, catalog: Catalog) -> bool:
     """Whether there is anything that a proof could show of it."""
-    return catalog.capabilities[trial.framework.name].trains and not trial.framework.simulated
+    trains = catalog.capabilities[trial.framework.name].trains and trial.workload.collective is None
+    return trains and not trial.framework.simulated
 
 
 def cases_of(trials: Sequence[Trial], catalog: Catalog) -> list[ProofCase]:
     """The proof's cases for these trials. The catalog must know the reference."""
     return proof_cases(
-        [trial for trial in trials if can_be_proved(trial, catalog)], reference=default_choice(catalog, REFERENCE)
+        [trial for trial in trials if can_be_proved(trial, catalog)],
+        reference=default_choice(catalog, REFERENCE),
+        proves_on=catalog.site.proves_on,
     )

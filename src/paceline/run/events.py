@@ -48,18 +48,27 @@ class RankEvents:
         return "during setup" if self.hello else "at the start"
 
 
-def read_events(path: Path, rank: int) -> RankEvents:
-    """The events of one rank; an absent file is a rank that said nothing."""
+def read_events(path: Path, rank: int, clock_ahead_s: float = 0.0) -> RankEvents:
+    """The events of one rank, in our time; an absent file is a rank that said nothing.
+
+    Args:
+        clock_ahead_s: how far the clock of its host is ahead of ours.
+    """
     events = RankEvents(rank)
     if not path.exists():
         return events
     for number, line in enumerate(path.read_text(encoding="utf-8", errors="replace").splitlines(), start=1):
         try:
-            _take(events, json.loads(line))
+            _take(events, _in_our_time(json.loads(line), clock_ahead_s))
         except (ValueError, TypeError, KeyError, AttributeError):
             # Cut off by a kill in mid-write, or not ours; whatever came before it counts.
             events.notes.append(f"line {number} of its events could not be read")
     return events
+
+
+def _in_our_time(event: dict[str, Any], clock_ahead_s: float) -> dict[str, Any]:
+    stamped = [name for name in ("t", "origin_unix_s") if name in event]
+    return event | {name: event[name] - clock_ahead_s for name in stamped}
 
 
 def _take(events: RankEvents, event: dict[str, Any]) -> None:
@@ -88,6 +97,8 @@ def _block(event: dict[str, Any]) -> dict[str, Any]:
     count = len(event["wall_s"])
     block = {"kind": str(event["kind"]), "first": int(event["first"])}
     columns = {name: event[name] for name in ("start_s", "wall_s", "cpu_s", "loss")}
+    if "bytes" in event:
+        columns["bytes"] = event["bytes"]
     for values in (*columns.values(), *event["phases"].values()):
         if len(values) != count or not all(value is None or isinstance(value, int | float) for value in values):
             raise ValueError("a column that does not fit")
@@ -95,11 +106,13 @@ def _block(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def samples_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
-    """Raw samples of all ranks: one row a rank and step."""
+    """Raw samples of all ranks: one row a rank and step; of a collective with the message's bytes."""
     phases = list(dict.fromkeys(name for events in ranks for block in events.blocks for name in block["phases"]))
     columns: dict[str, list[Any]] = {
         name: [] for name in ("rank", "step", "kind", "start_s", "wall_s", "cpu_s", "loss")
     }
+    sized = any("bytes" in block for events in ranks for block in events.blocks)
+    columns |= {"bytes": []} if sized else {}
     columns |= {f"phase.{name}": [] for name in phases}
     for events in ranks:
         own = {name for block in events.blocks for name in block["phases"]}
@@ -110,6 +123,8 @@ def samples_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
             columns["kind"] += [block["kind"]] * count
             for name in ("start_s", "wall_s", "cpu_s", "loss"):
                 columns[name] += block[name]
+            if sized:
+                columns["bytes"] += block.get("bytes", [None] * count)
             for name in phases:
                 # A rank that has the phase, but in later blocks only, spent no time on it here.
                 columns[f"phase.{name}"] += block["phases"].get(name, [0.0 if name in own else None] * count)
@@ -138,6 +153,8 @@ def layers_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
 def _type(column: str) -> pa.DataType:
     if column in {"rank", "step"}:
         return pa.int32()
+    if column == "bytes":
+        return pa.int64()
     return pa.string() if column in {"kind", "layer", "what"} else pa.float64()
 
 

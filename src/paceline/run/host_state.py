@@ -11,6 +11,7 @@ import platform
 import re
 import socket
 import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -65,6 +66,8 @@ class BusyCounter:
     """Time in which some task that could run had no core, since boot."""
     oom_kills: int
     """Processes that the kernel killed because memory ran out, since boot."""
+    load1: float
+    cpu_freq_mhz: list[float] | None = None
 
     @classmethod
     def now(cls) -> BusyCounter:
@@ -81,6 +84,8 @@ class BusyCounter:
             cores=psutil.cpu_count() or 1,
             pressure_s=_found(r"some .*total=(\d+)", "/proc/pressure/cpu", 1e-6),
             oom_kills=int(_found(r"^oom_kill (\d+)", "/proc/vmstat", 1) or 0),
+            load1=os.getloadavg()[0],
+            cpu_freq_mhz=_frequencies(),
         )
 
 
@@ -101,10 +106,37 @@ def during(before: BusyCounter, after: BusyCounter, workers_cpu_s: float) -> dic
             if before.pressure_s is None or after.pressure_s is None
             else (after.pressure_s - before.pressure_s) / wall
         ),
-        "load1": os.getloadavg()[0],
-        "cpu_freq_mhz": _frequencies(),
+        "load1": after.load1,
+        "cpu_freq_mhz": after.cpu_freq_mhz,
         "oom_kills": after.oom_kills - before.oom_kills,
     }
+
+
+def counted(elsewhere: Sequence[Mapping[str, Any] | None]) -> list[BusyCounter | None]:
+    """Counters of the machines of a run: those that told theirs (None: gone meanwhile), else this one."""
+    return [BusyCounter(**counter) if counter else None for counter in elsewhere] or [BusyCounter.now()]
+
+
+def during_all(
+    before: Sequence[BusyCounter | None], after: Sequence[BusyCounter | None], workers_cpu_s: Sequence[float]
+) -> dict[str, Any]:
+    """The worst of all machines of a run as "during", and where they are several, each of them as "hosts".
+
+    Args:
+        workers_cpu_s: by host; hosts that share one machine are summed up.
+    """
+    if len(before) == 1 and before[0] and after[0]:
+        return {"during": during(before[0], after[0], sum(workers_cpu_s))}
+    each = [
+        during(b, a, cpu_s) for b, a, cpu_s in zip(before, after, workers_cpu_s, strict=True) if b and a
+    ]  # fmt: skip
+    if not each:
+        return {"during": during(BusyCounter.now(), BusyCounter.now(), sum(workers_cpu_s))}
+    worst = {
+        name: max((one[name] for one in each if one[name] is not None), default=None)
+        for name in each[0] if name not in {"cpu_freq_mhz", "workers_cpu_s"}
+    }  # fmt: skip
+    return {"during": {**worst, "cpu_freq_mhz": None, "workers_cpu_s": sum(workers_cpu_s)}, "hosts": each}
 
 
 def _read(path: str) -> str | None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from paceline.datasets import write_synthetic
 from paceline.plan.trial import Trial
-from paceline.workloads import Graph, Program, Workload, known_sizes
+from paceline.workloads import Collective, Graph, Program, Workload, known_sizes
 from paceline.workloads.weights import write_initial_weights
 
 POOL_BYTES = 32 * 2**20
@@ -32,6 +32,8 @@ class Inputs:
     """Whether the graph that was asked for has dropout, which a proof takes out of it."""
     program: dict[str, Any] | None = None
     """The user's program, where there is one: "folder", "script", "arguments" and "files"."""
+    collective: dict[str, Any] | None = None
+    """The operation and its sizes, where a collective is measured by itself."""
     weights: dict[str, str] | None = None
     """"path" and "index" of the initial weights."""
     data_index: str | None = None
@@ -97,3 +99,11 @@ def _of_program(program: Program, trial: Trial, _cache: Path, folder: Path, *, n
         facts={"graph": program.hash, "script": program.script, "arguments": arguments, "files": list(program.files)},
         files=(place,),
     )  # fmt: skip
+
+
+@prepare_inputs.register
+def _of_collective(collective: Collective, trial: Trial, _cache: Path, _folder: Path, *, needs_weights: bool) -> Inputs:
+    """Nothing to read: ranks make their messages themselves."""
+    del needs_weights
+    asked = {"operation": collective.operation, "sizes": list(collective.sizes_among(trial.workers))}
+    return Inputs(collective=asked, facts={"graph": collective.hash, **asked})

@@ -7,9 +7,7 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
-import psutil
-
-from paceline.sites import Running
+from paceline.sites import Running, Site
 
 PERIOD_S = 0.5
 
@@ -17,10 +15,12 @@ PERIOD_S = 0.5
 class Meter:
     """Resource samples of all processes of one run, servers and schedulers included."""
 
-    def __init__(self, running: Sequence[Running]) -> None:
+    def __init__(self, running: Sequence[Running], site: Site) -> None:
         self._running = running
+        self._site = site
         self._started = time.monotonic()
-        self._network_before = _network()
+        self._network_before = site.traffic()
+        self._network_after = self._network_before
         self._samples: list[dict[str, Any]] = []
         self._cpu_s: dict[str, float] = {}
 
@@ -30,6 +30,7 @@ class Meter:
         for name, usage in used.items():
             # A child that ended takes its count with it.
             self._cpu_s[name] = max(self._cpu_s.get(name, 0.0), usage.cpu_s)
+        self._network_after = self._site.traffic()
         now = time.monotonic() - self._started
         self._samples.append({"t_s": now, "processes": {name: asdict(usage) for name, usage in used.items()}})
         return {name: usage.rss_bytes for name, usage in used.items()}
@@ -40,15 +41,11 @@ class Meter:
 
     def report(self) -> dict[str, Any]:
         """All samples as they are stored."""
-        before, after = self._network_before, _network()
+        before, after = self._network_before, self._network_after
         return {
             "period_s": PERIOD_S,
             "samples": self._samples,
-            # Linux counts traffic by network namespace, not by process: on site local it is the whole machine's.
-            "network": {"scope": "namespace", **{key: after[key] - before[key] for key in before}} if before else None,
+            "network": {"scope": self._site.traffic_scope, **{key: after[key] - before[key] for key in before}}
+            if before
+            else None,
         }
-
-
-def _network() -> dict[str, int]:
-    counters = psutil.net_io_counters()
-    return {"sent_bytes": counters.bytes_sent, "received_bytes": counters.bytes_recv} if counters else {}

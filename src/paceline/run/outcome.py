@@ -19,8 +19,28 @@ Logs = Mapping[str, tuple[str, ...]]
 """Name of a process → the last lines that it wrote."""
 
 
-def judge(trial: Trial, ending: Ending, events: Sequence[RankEvents], logs: Logs, *, oom_kills: int = 0) -> Outcome:
-    """The outcome of a run. `oom_kills`: processes that the kernel killed meanwhile because memory ran out."""
+def judge(
+    trial: Trial,
+    ending: Ending,
+    events: Sequence[RankEvents],
+    logs: Logs,
+    *,
+    oom_kills: int = 0,
+    lost: Mapping[int, str] | None = None,
+) -> Outcome:
+    """The outcome of a run.
+
+    Args:
+        oom_kills: processes that the kernel killed meanwhile because memory ran out.
+        lost: rank → its host, where that is gone.
+    """
+    if lost:
+        rank = min(lost)
+        stage = next(e.stage for e in events if e.rank == rank)
+        return Outcome(
+            kind=OutcomeKind.FAILED, stage=stage, rank=rank, reason=f"host {lost[rank]} is gone",
+            log_tail=logs.get(f"worker{rank}", ()),
+        )  # fmt: skip
     if ending.cause == "time":
         slowest = min(events, key=lambda e: e.steps)
         return Outcome(
@@ -31,7 +51,7 @@ def judge(trial: Trial, ending: Ending, events: Sequence[RankEvents], logs: Logs
         return _of_process(OutcomeKind.OUT_OF_MEMORY, ending, events, logs)
     if ending.cause == "failed":
         return _failure(ending, events, logs, oom_kills)
-    wanted = trial.measure.warmup_steps + trial.measure.steps
+    wanted = (trial.measure.warmup_steps + trial.measure.steps) * trial.steps_a_round
     for e in events:
         if e.steps != wanted:
             return Outcome(

@@ -27,6 +27,8 @@ from paceline.plan.schedule import PlannedRun
 from paceline.plan.trial import Trial
 from paceline.record import MEASUREMENT, PROOF, Doubt, Outcome, OutcomeKind, Rank, Record, check
 from paceline.run import host_state
+from paceline.run.disturbance import disturbing
+from paceline.run.equip import Equipment
 from paceline.run.events import RankEvents, layers_table, log_tail, read_events, samples_table
 from paceline.run.inputs import prepare_inputs
 from paceline.run.meter import Meter
@@ -60,6 +62,8 @@ class Bench:
     """Where runs under way keep their files."""
     machine: Mapping[str, Any]
     """Facts of the machine that measures."""
+    equipment: Equipment
+    """Which environments its hosts have."""
 
 
 def run_once(planned: PlannedRun, study: str, bench: Bench) -> Record:
@@ -147,19 +151,28 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
     try:
         topology = site.open(trial.cluster, ports=framework.capabilities.ports(trial))
         facts.hosts = tuple({"name": h.name, "address": h.address, "cores": list(h.cores)} for h in topology.hosts)
+        bench.equipment.ensure(environment)
         processes = framework.processes(trial, topology)
         job_path = folder / "job.json"
         job = make_job(
-            trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module, graph=inputs.graph,
+            trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module_for(workload.kind),
+            graph=inputs.graph, collective=inputs.collective,
             program=inputs.program, topology=topology, processes=processes, weights=inputs.weights,
-            data_index=inputs.data_index, drops_out=inputs.drops_out,
+            data_index=inputs.data_index, drops_out=inputs.drops_out, tell_at_step=site.disturbs_at(),
         )  # fmt: skip
         job_path.write_text(json.dumps(job), encoding="utf-8")
         site.deliver([job_path, worker_folder(bench.cache), *inputs.files])
         ending, meter, during = _supervised(trial, environment, processes, job_path, bench, facts)
         site.fetch(folder)
-        events = [read_events(folder / f"events.{rank}.jsonl", rank) for rank in range(trial.ranks)]
-        facts.state["during"] = during(_workers_cpu_s(processes, meter, events))
+        host_of = {process.rank: topology.hosts[process.host].name for process in processes}
+        ahead, gone = site.clock_offsets(), site.lost_hosts()
+        events = [
+            read_events(folder / f"events.{rank}.jsonl", rank, ahead.get(host_of[rank], 0.0))
+            for rank in range(trial.ranks)
+        ]
+        lost = {rank: host_of[rank] for rank in range(trial.ranks) if host_of[rank] in gone}
+        used = _cpu_s_of(processes, meter, events)
+        facts.state |= during([sum(used[p.name] for p in processes if p.host == h) for h in range(len(topology.hosts))])
         facts.state["site"] = site.facts()
     finally:
         site.close()
@@ -167,12 +180,13 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
     facts.ranks = _ranks(processes, topology, events, ending)
     facts.samples, facts.layers = samples_table(events), layers_table(events)
     logs = {process.name: log_tail(folder / f"{process.name}.log") for process in processes}
-    facts.outcome = judge(trial, ending, events, logs, oom_kills=facts.state["during"]["oom_kills"])
+    kills = facts.state["during"]["oom_kills"]
+    facts.outcome = judge(trial, ending, events, logs, oom_kills=kills, lost=lost)
 
 
 def _supervised(
     trial: Trial, environment: Environment, processes: Sequence[Process], job_path: Path, bench: Bench, facts: _Facts
-) -> tuple[Ending, Meter, Callable[[float], dict[str, Any]]]:
+) -> tuple[Ending, Meter, Callable[[Sequence[float]], dict[str, Any]]]:
     """Start all processes, wait for their end, end them for sure. Nothing but waiting and metering in between."""
     commands = [
         (
@@ -182,15 +196,16 @@ def _supervised(
         )
         for process in processes
     ]
-    limit = trial.limits.memory_bytes or _memory_share(trial, facts.state["before"])
+    limit = trial.limits.memory_bytes or _memory_share(trial, bench.site, facts.state["before"])
     try:
         running = [
             bench.site.start(process, argv=argv, env=env, folder=job_path.parent) for process, argv, env in commands
         ]
-        before = host_state.BusyCounter.now()
-        meter = Meter(running)
-        ending = supervise(running, meter, time_limit_s=trial.limits.time_s, memory_limit_bytes=limit)
-        after = host_state.BusyCounter.now()
+        before = host_state.counted(bench.site.counters())
+        meter = Meter(running, bench.site)
+        with disturbing(bench.site, job_path.parent):
+            ending = supervise(running, meter, time_limit_s=trial.limits.time_s, memory_limit_bytes=limit)
+        after = host_state.counted(bench.site.counters())
     finally:
         stuck = bench.site.stop()
     if stuck:
@@ -201,10 +216,12 @@ def _supervised(
                 hint="it is stuck in the kernel; a restart of the machine ends it",
             )
         )
-    return ending, meter, lambda workers_cpu_s: host_state.during(before, after, workers_cpu_s)
+    return ending, meter, lambda workers_cpu_s: host_state.during_all(before, after, workers_cpu_s)
 
 
-def _memory_share(trial: Trial, before: Mapping[str, Any]) -> float:
+def _memory_share(trial: Trial, site: Site, before: Mapping[str, Any]) -> float:
+    if there := site.memory_bytes():
+        return min(there) * MEMORY_SHARE * trial.cluster.hosts / trial.ranks
     return float(before["memory_available_bytes"]) * MEMORY_SHARE / trial.ranks
 
 
@@ -219,10 +236,10 @@ def variables_of(
     return {**passed_on, **environment.variables(), **framework_env, **ours}
 
 
-def _workers_cpu_s(processes: Sequence[Process], meter: Meter, events: Sequence[RankEvents]) -> float:
-    """CPU seconds of all processes: a rank's own last count where it gave one (what is gone cannot be metered)."""
+def _cpu_s_of(processes: Sequence[Process], meter: Meter, events: Sequence[RankEvents]) -> dict[str, float]:
+    """CPU seconds by process: a rank's own last count where it gave one (what is gone cannot be metered)."""
     own = {f"worker{e.rank}": float(e.done.get("cpu_s", 0.0)) for e in events}
-    return sum(max(meter.cpu_s(process.name), own.get(process.name, 0.0)) for process in processes)
+    return {process.name: max(meter.cpu_s(process.name), own.get(process.name, 0.0)) for process in processes}
 
 
 def _ranks(

@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 from paceline.plugins import known_plugins, load_plugin
-from paceline.sites.base import Running, Site, SiteState, Usage
+from paceline.sites.base import Answer, Running, Site, SiteState, Usage
 
-__all__ = ["SITES", "Running", "Site", "SiteState", "Usage", "known_sites", "load_site"]
+__all__ = ["SITES", "Answer", "Running", "Site", "SiteState", "Usage", "known_sites", "load_site"]
 
 SITES = {
     "local": "paceline.sites.local:LocalSite",
+    "lab": "paceline.sites.lab.site:LabSite",
+    "ssh": "paceline.sites.ssh:SshSite",
+    "mpi": "paceline.sites.mpi:MpiSite",
+    "slurm": "paceline.sites.slurm:SlurmSite",
+    "ray": "paceline.sites.ray:RaySite",
+    "kubernetes": "paceline.sites.kubernetes:KubernetesSite",
 }
 """id → class."""
 

@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import psutil
+
 from paceline.plan.capabilities import SiteLimits
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import ClusterChoice
@@ -34,6 +36,16 @@ class Usage:
     written_bytes: float
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Answer:
+    """How a program ended that was run on a host."""
+
+    host: str
+    code: int
+    text: str
+    """The last of what it said."""
+
+
 class Running(ABC):
     """A started process."""
 
@@ -52,6 +64,8 @@ class Site(ABC):
     """Somewhere processes run: `open`, `deliver`, any number of `start`, `stop`, `fetch`, `close`; then again."""
 
     name: str
+    traffic_scope: str = "namespace"
+    """Whose network traffic `traffic` counts: of this network "namespace" (all of the machine's), or of the "hosts"."""
 
     @abstractmethod
     def state(self) -> SiteState:
@@ -90,8 +104,48 @@ class Site(ABC):
         """What the record should know of the site itself while it is open: asked and achieved links, its own cost …"""
         return {}
 
+    def traffic(self) -> dict[str, int]:
+        """Bytes sent and received so far. Cheap; Linux counts them by network namespace, not by process."""
+        counters = psutil.net_io_counters()
+        return {"sent_bytes": counters.bytes_sent, "received_bytes": counters.bytes_recv} if counters else {}
+
+    def disturbs_at(self) -> int | None:
+        """The step at which the open site wants to disturb the run; None: never."""
+        return None
+
+    def disturb(self) -> None:
+        """Do to the hosts what the study asked for: a rank is about to take the step of `disturbs_at`."""
+
+    def each_host(self, argv: Sequence[str], env: Mapping[str, str], *, within_s: float) -> list[Answer]:
+        """Run a program to its end on every host that shares no files with us; none where all hosts do."""
+        del argv, env, within_s
+        return []
+
+    def counters(self) -> list[dict[str, Any] | None]:
+        """CPU seconds of each open host that is another machine, as `run.host_state` counts them; None: it is gone."""
+        return []
+
+    def memory_bytes(self) -> list[float]:
+        """Memory of each open host that is another machine."""
+        return []
+
+    def clock_offsets(self) -> dict[str, float]:
+        """Host → seconds that its clock is ahead of ours; those that have our clock are not in it."""
+        return {}
+
+    def lost_hosts(self) -> list[str]:
+        """Open hosts that are gone."""
+        return []
+
     def close(self) -> None:
-        """Give back what was opened. Idempotent."""
+        """Give back what was opened for one run. Idempotent."""
+
+    def leave(self) -> None:
+        """The study is over: give back what was kept from run to run. Idempotent."""
 
     def sweep(self, folder: Path) -> None:
         """Clean up what hosts that were killed left behind for runs under this folder, and nothing else."""
+
+    def mend(self) -> list[str]:
+        """Remove what Paceline, killed, left on this machine, and nothing else; what was removed."""
+        return []

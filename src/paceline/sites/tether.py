@@ -1,7 +1,10 @@
-"""Start a program tied to the process that asked for it: `python -I -S tether.py PARENT CORES -- ARGV…`.
+"""Start a program tied to the process that asked for it.
+
+    python -I -S tether.py PARENT CORES [--group FOLDER]… -- ARGV…
 
 Runs as a script of its own, because what must happen between fork and exec is not safe to do in the host, which
-has threads. Sets the parent-death signal (kept across exec), pins to cores, forbids core dumps, becomes the program.
+has threads. Sets the parent-death signal (kept across exec), joins control groups, pins to cores, forbids core dumps,
+becomes the program.
 """
 
 from __future__ import annotations
@@ -16,11 +19,19 @@ import sys
 PR_SET_PDEATHSIG = 1
 
 
-def main(parent: str, cores: str, separator: str, *argv: str) -> None:
+def main(parent: str, cores: str, *rest: str) -> None:
+    groups = []
+    while rest[:1] == ("--group",):
+        groups.append(rest[1])
+        rest = rest[2:]
+    separator, *argv = rest
     if separator != "--":
-        sys.exit("usage: tether.py PARENT CORES -- ARGV...")
+        sys.exit("usage: tether.py PARENT CORES [--group FOLDER]... -- ARGV...")
     if sys.platform.startswith("linux"):
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
+        for group in groups:
+            with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:  # noqa: PTH123
+                file.write("0")  # the one who writes
         if cores:
             os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
         # Where memory runs out all the same, the kernel should choose a rank, not the host or somebody's editor.

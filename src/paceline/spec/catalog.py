@@ -11,6 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from paceline.spec.networks import NETWORKS, named_network
 from paceline.spec.study import Network, Repeats
 from paceline.units import BYTES, BYTES_PER_SECOND, FRACTION, SECONDS, parse_quantity
 from paceline.workloads import PLACEHOLDERS, unknown_placeholders
@@ -103,17 +104,21 @@ def _not_negative(value: Any) -> float:
 
 def _network(value: Any) -> Network:
     if isinstance(value, str):
-        return Network(preset=value)
+        return named_network(value)
     if not isinstance(value, Mapping):
         raise ValueError(f"{value!r} should be a name or a table such as {{ bandwidth = '1Gbit', latency = '200us' }}")
-    unknown = set(value) - {"bandwidth", "latency"}
+    unknown = set(value) - {"bandwidth", "latency", "jitter"}
     if unknown:
-        raise ValueError(f"unknown key {min(unknown)!r}; known: bandwidth, latency")
-    bandwidth, latency = value.get("bandwidth"), value.get("latency")
-    return Network(
+        raise ValueError(f"unknown key {min(unknown)!r}; known: bandwidth, latency, jitter")
+    bandwidth, latency, jitter = value.get("bandwidth"), value.get("latency"), value.get("jitter")
+    network = Network(
         bandwidth_bytes_per_s=None if bandwidth is None else _positive(BYTES_PER_SECOND)(bandwidth),
         latency_s=None if latency is None else _not_negative(latency),
+        jitter_s=None if jitter is None else _not_negative(jitter),
     )
+    if (network.jitter_s or 0.0) > (network.latency_s or 0.0):
+        raise ValueError(f"jitter {jitter!r} should not be above the latency that it varies")
+    return network
 
 
 def _repeats(value: Any) -> Repeats:
@@ -185,7 +190,10 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "workers_per_host": Key(parse=_whole(1), default=1, doc="Workers on each host."),
         "threads_per_worker": Key(parse=_whole(1), default=1, doc="Compute threads, and cores, of each worker."),
         "device": Key(parse=_one_of("cpu", "cuda"), default="cpu", doc="What the workers compute on."),
-        "network": Key(parse=_network, default=None, doc="Bandwidth and one-way latency of the links, or a preset."),
+        "network": Key(
+            parse=_network, default=None,
+            doc=f"Bandwidth, one-way latency and jitter of the links, or a name: {', '.join(NETWORKS)}.",
+        ),
         "oversubscribe": Key(
             parse=_flag, default=False, axis=False, doc="Allow more threads than cores (to study just that)."
         ),

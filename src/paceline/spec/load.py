@@ -11,6 +11,7 @@ from typing import Any
 from paceline.errors import SpecError, did_you_mean
 from paceline.spec.catalog import REQUIRED, SECTIONS, Key
 from paceline.spec.study import Study
+from paceline.workloads import COLLECTIVE
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -21,7 +22,10 @@ _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
 _SUBTABLES = ("framework", "workload", "cluster")
 """Sections that may hold further tables, named after a framework, a model or a site."""
 
-OF_A_MODEL = ("workload.batch_per_worker", "workload.batch_global", "measure.warmup_steps", "measure.steps")
+OF_A_MODEL = (
+    "workload.batch_per_worker", "workload.batch_global", "measure.warmup_steps", "measure.steps", "measure.repeats",
+    "cluster.network",
+)  # fmt: skip
 """Keys that a model may have of its own, because models differ a thousandfold in size."""
 
 
@@ -135,9 +139,14 @@ def _own(
         if name not in table:
             continue
         where = f"{source}: workload.{model}.{name}"
-        if section == "workload" and axes[full] == (None,):
+        if section == "workload" and (axes[full] == (None,) or model == COLLECTIVE):
             raise SpecError(f"{where}: the study has no {name}", hint=f"a model's own {name} replaces the study's")
         found[full] = _axis(SECTIONS[section][name], list(table.pop(name)), where)
+    if (repeats := found.get("measure.repeats")) and repeats[0].until is not None:
+        raise SpecError(
+            f"{source}: workload.{model}.repeats: only a study repeats until it knows enough",
+            hint="give a number here, or move min, max and until to [measure]",
+        )
     return found
 
 
@@ -176,6 +185,11 @@ def _check_name(name: str, source: str) -> None:
 
 def _check_batch(axes: dict[str, tuple[Any, ...]], source: str) -> None:
     weak, strong = (axes[f"workload.batch_{kind}"] != (None,) for kind in ("per_worker", "global"))
+    if COLLECTIVE in axes["workload.model"]:
+        _check_collective(axes, source, batch=weak or strong)
+        # It trains no samples; a trial has a batch, and this one changes nothing.
+        axes["workload.batch_per_worker"] = (1,)
+        return
     if weak and strong:
         raise SpecError(
             f"{source}: workload: batch_per_worker and batch_global exclude each other",
@@ -185,6 +199,18 @@ def _check_batch(axes: dict[str, tuple[Any, ...]], source: str) -> None:
         raise SpecError(
             f"{source}: workload.batch_per_worker: is missing",
             hint="give batch_per_worker (weak scaling) or batch_global (strong scaling)",
+        )
+
+
+def _check_collective(axes: dict[str, tuple[Any, ...]], source: str, *, batch: bool) -> None:
+    if len(axes["workload.model"]) > 1:
+        raise SpecError(
+            f"{source}: workload.model: {COLLECTIVE} cannot be compared with models",
+            hint="write one study for the collectives and one for the models",
+        )
+    if batch:
+        raise SpecError(
+            f"{source}: workload: a collective has no batch", hint="its sizes stand in [workload.collective] sizes"
         )
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from paceline.workloads import COLLECTIVE
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Network:
@@ -16,13 +18,16 @@ class Network:
     """Rate of each host's link; None: as fast as it is."""
     latency_s: float | None = None
     """One-way delay; None: as it is."""
+    jitter_s: float | None = None
+    """Most that the one-way delay differs from the latency, either way; None: as it is."""
     preset: str | None = None
-    """A name the site knows ("1GbE"), resolved by the site."""
+    """The name that the study gave ("1GbE"); its values stand beside it."""
 
     def to_json(self) -> dict[str, Any]:
         return {
             "bandwidth_bytes_per_s": self.bandwidth_bytes_per_s,
             "latency_s": self.latency_s,
+            "jitter_s": self.jitter_s,
             "preset": self.preset,
         }
 
@@ -39,6 +44,8 @@ class Network:
             parts.append(f"{self.bandwidth_bytes_per_s * 8 / 1e6:g}Mbit")
         if self.latency_s is not None:
             parts.append(f"{self.latency_s * 1e6:g}us")
+        if self.jitter_s is not None:
+            parts.append(f"jitter{self.jitter_s * 1e6:g}us")
         return "-".join(parts) or "as-is"
 
 
@@ -86,10 +93,20 @@ class Study:
         """Where files that the study names are looked for: beside it."""
         return Path(self.source).parent
 
+    @property
+    def of_collectives(self) -> bool:
+        """Whether it measures collective operations by themselves, and trains nothing."""
+        return self.axes["workload.model"] == (COLLECTIVE,)
+
     def one(self, key: str, model: str | None = None) -> Any:
         """The value of a key that cannot be an axis, of the study or of one of its models."""
         (value,) = self.values(key, model)
         return value
+
+    def repeats_of(self, model: str) -> Repeats:
+        """How often a trial of this model is repeated."""
+        own: Repeats = self.one("measure.repeats", model)
+        return own
 
     def values(self, key: str, model: str | None = None) -> tuple[Any, ...]:
         """The values of a key: a model's own, or else the study's."""

@@ -11,6 +11,8 @@ from importlib import import_module
 from pathlib import Path
 
 from paceline.errors import SpecError, did_you_mean
+from paceline.workloads.collective import MODEL as COLLECTIVE
+from paceline.workloads.collective import Collective, load_collective
 from paceline.workloads.graph import Graph
 from paceline.workloads.graph_file import load_graph_file
 from paceline.workloads.options import checked_options
@@ -18,8 +20,8 @@ from paceline.workloads.program import PLACEHOLDERS, Program, read_program, unkn
 from paceline.workloads.workload import Workload, known_sizes
 
 __all__ = [
-    "MODELS", "PLACEHOLDERS", "Graph", "Program", "Workload", "known_sizes", "load_workload", "read_program",
-    "unknown_placeholders",
+    "COLLECTIVE", "MODELS", "PLACEHOLDERS", "Collective", "Graph", "Program", "Workload", "known_sizes",
+    "load_collective", "load_workload", "read_program", "unknown_placeholders",
 ]  # fmt: skip
 
 MODELS: dict[str, str] = {
@@ -54,7 +56,9 @@ def load_workload(name: str, options: Mapping[str, object] | None = None, folder
     if name.endswith(".py"):
         return load_graph_file((folder or Path()) / name, options or {})
     if name not in MODELS:
-        raise SpecError(f"unknown workload '{name}'", hint=f"{did_you_mean(name, MODELS)}, or a file: my_model.py")
+        raise SpecError(
+            f"unknown workload '{name}'", hint=f"{did_you_mean(name, [*MODELS, COLLECTIVE])}, or a file: my_model.py"
+        )
     module, _, function_name = MODELS[name].partition(":")
     function: Callable[..., Graph] = getattr(import_module(module), function_name)
     return function(**checked_options(function, options or {}, owner=f"workload '{name}'", word="option"))

@@ -1,4 +1,5 @@
-"""What a study may train: a layer graph that every framework builds, or a program that only itself understands.
+"""What a study may measure: a layer graph that every framework builds, a program that only itself understands, or a
+collective operation by itself.
 
 Stages that need more than an identity ask here, and nowhere for a type: what is known of a workload before it runs.
 """
@@ -8,11 +9,12 @@ from __future__ import annotations
 from functools import singledispatch
 from typing import TypeAlias
 
+from paceline.workloads.collective import Collective
 from paceline.workloads.cost import cost
 from paceline.workloads.graph import Graph
 from paceline.workloads.program import Program
 
-Workload: TypeAlias = Graph | Program
+Workload: TypeAlias = Graph | Program | Collective
 """Each has a `kind`, which frameworks say they can run, a `hash`, and the `layer_kinds` that it needs."""
 
 
@@ -20,7 +22,7 @@ Workload: TypeAlias = Graph | Program
 def known_sizes(workload: Workload) -> dict[str, int]:
     """Parameters, gradient bytes and FLOPs a sample, as far as they are known before anything runs.
 
-    Of a program nothing is: it counts its parameters itself when it runs.
+    Of a program nothing is: it counts its parameters itself when it runs. A collective has none of them.
     """
     del workload
     return {}

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.environments.cache import cache_root
+from paceline.folders import cache_root
 from paceline.spec import load_study
 from paceline.workbench import Workbench
 from schemas import assert_valid

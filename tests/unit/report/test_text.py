@@ -184,7 +184,7 @@ def test_report_has_question_answer_machine_environment_and_the_command():
     text = report(
         study="quickstart",
         question="How well does it scale?",
-        comparison=scaling(),
+        results=scaling(),
         machines=[MACHINE],
         environments=[environment],
         command="paceline run studies/quickstart.toml",

@@ -13,6 +13,7 @@ def counter(**changes: float) -> BusyCounter:
             "cores": 2,
             "pressure_s": 0.0,
             "oom_kills": 0,
+            "load1": 0.0,
             **changes,
         }
     )

@@ -49,7 +49,7 @@ def test_network_takes_units_and_presets() -> None:
 
     assert study.axes["cluster.network"] == (
         Network(bandwidth_bytes_per_s=125e6, latency_s=pytest.approx(200e-6)),
-        Network(preset="10GbE"),
+        Network(preset="10GbE", bandwidth_bytes_per_s=1.25e9),
     )
 
 
@@ -149,3 +149,13 @@ def test_broken_toml_names_the_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[3] / "studies").glob("*.toml")), ids=lambda p: p.stem)
 def test_every_shipped_study_loads(path: Path) -> None:
     assert load_study(path).question.endswith("?")
+
+
+def test_unknown_network_names_the_nearest() -> None:
+    with pytest.raises(SpecError, match="did you mean '10GbE'"):
+        read_study(changed("cluster", network="10Gbe"))
+
+
+def test_jitter_is_not_above_the_latency() -> None:
+    with pytest.raises(SpecError, match="jitter"):
+        read_study(changed("cluster", network={"latency": "1ms", "jitter": "2ms"}))

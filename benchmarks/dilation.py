@@ -1,0 +1,66 @@
+"""The lab's claim about time dilation: n hosts held to 1/k of everything behave like n hosts that are k times slower.
+
+Runs studies/dilation.toml (or reads what is recorded of it) and prints the efficiency of two hosts at each k, and how
+far it is from that at k = 1. Dilated results may carry claims only where that bias is at most 10 %.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from claims import Claim, parser, publish, say
+from paceline.compare import gather
+from paceline.compare.runs import Runs
+from paceline.spec import load_study
+from paceline.stats import ratio_interval
+from paceline.workbench import Workbench
+
+STUDY = Path(__file__).parent.parent / "studies" / "dilation.toml"
+BIAS = 0.10
+
+
+def claims_of(groups: list[Runs]) -> list[Claim]:
+    by_size = {(group.trial.cluster.hosts, group.trial.cluster.options["dilation"]): group for group in groups}
+    factors = sorted({dilation for _, dilation in by_size})
+    efficiency = {k: _efficiency(by_size[1, k], by_size[2, k]) for k in factors}
+    claims = []
+    for k in factors:
+        name = f"efficiency of 2 hosts at k = {k:g}"
+        ratio = ratio_interval(by_size[2, k].by_round("throughput"), by_size[1, k].by_round("throughput"))
+        interval = {"value": ratio.value / 2, "low": _half(ratio.low), "high": _half(ratio.high)}
+        claims.append(Claim(name=name, ratio=interval, claim="shown", holds=True, n=len(efficiency[k])))
+    for k in factors[1:]:
+        bias = ratio_interval(efficiency[k], efficiency[1.0])
+        claims.append(
+            Claim(
+                name=f"bias at k = {k:g}: its efficiency ÷ that at k = 1",
+                ratio={"value": bias.value, "low": bias.low, "high": bias.high},
+                claim=f"within {BIAS:.0%} of 1",
+                holds=abs(bias.value - 1) <= BIAS,
+                n=len(efficiency[k]),
+            )
+        )
+    return claims
+
+
+def _efficiency(one: Runs, two: Runs) -> dict[int, float]:
+    """Round → throughput a worker among two over that of one alone."""
+    alone, together = one.by_round("throughput"), two.by_round("throughput")
+    return {turn: together[turn] / alone[turn] / 2 for turn in together.keys() & alone.keys()}
+
+
+def _half(value: float | None) -> float | None:
+    return None if value is None else value / 2
+
+
+def main() -> int:
+    args = parser(__doc__ or "").parse_args()
+    bench = Workbench(load_study(STUDY), Path(".paceline"))
+    say(f"running what is missing of {STUDY.name}")
+    bench.run()
+    return publish(claims_of(gather(bench.records(), bench.trials())), as_json=args.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

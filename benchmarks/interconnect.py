@@ -1,0 +1,125 @@
+"""What studies/interconnect.toml must show: no faster link is slower, and what a slow link costs is what its rate says.
+
+Runs what is missing of it, of studies/interconnect-keras.toml and of studies/exposed.toml (three hours), or reads what
+is recorded. A pair of links with one run each (AlexNet) is judged by the spread of all pairs that have more.
+"""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Sequence
+from itertools import combinations
+from pathlib import Path
+
+from scipy.stats import t as student
+
+from claims import Claim, parser, publish, say
+from paceline.compare import gather
+from paceline.compare.runs import Runs
+from paceline.plan.trial import Trial
+from paceline.record import Record
+from paceline.spec import load_study
+from paceline.stats import Ratio, Spread, holm, ratio_interval, shared_spread
+from paceline.workbench import Workbench
+
+STUDIES = Path(__file__).parent.parent / "studies"
+SURE = 0.05
+EXPOSED_WITHIN = 0.15
+
+
+def recorded(name: str, *, run: bool) -> list[Runs]:
+    bench = Workbench(load_study(STUDIES / f"{name}.toml"), Path(".paceline"))
+    if run:
+        say(f"running what is missing of {name}")
+        bench.run()
+    return gather(bench.records(), bench.trials())
+
+
+def monotone(groups: Sequence[Runs]) -> list[Claim]:
+    """Pairs of links under the same training: the slower one may not be the faster training, for sure."""
+    measured = [group for group in groups if group.measured and group.trial.cluster.network is not None]
+    pairs = [
+        (slow, fast)
+        for one, other in combinations(measured, 2)
+        if _training(one.trial) == _training(other.trial)
+        for slow, fast in [sorted((one, other), key=lambda group: _rate(group.trial))]
+    ]
+    sides = [(fast.by_round("throughput"), slow.by_round("throughput")) for slow, fast in pairs]
+    spread = shared_spread(sides)
+    ratios = [ratio_interval(*both, spread=spread) for both in sides]
+    # Two-sided, and only a faster link that looks slower speaks against the claim.
+    adjusted = holm([_p(ratio, spread) if ratio.value < 1 else 1.0 for ratio in ratios])
+    return [
+        Claim(
+            name=f"{fast.trial.framework.name} {fast.trial.workload.name} {fast.trial.cluster.hosts} hosts: "
+            f"{_label(fast.trial)} ÷ {_label(slow.trial)}",
+            ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+            claim="not below 1 (Holm)", holds=p >= SURE, n=ratio.n_pairs, facts={"p_adjusted": p},
+        )
+        for (slow, fast), ratio, p in zip(pairs, ratios, adjusted, strict=True)
+    ]  # fmt: skip
+
+
+def _p(ratio: Ratio, spread: Spread | None) -> float:
+    """Of "no difference"; of a single pair by the spread of the others."""
+    if ratio.method != "none" or spread is None:
+        return ratio.p
+    return float(2 * student.sf(abs(math.log(ratio.value)) / math.sqrt(spread.variance), spread.df))
+
+
+def exposed(groups: Sequence[Runs]) -> list[Claim]:
+    """Exposed communication over 2(P − 1)/P · bytes ÷ achieved bandwidth."""
+    claims = []
+    for group in groups:
+        if not group.measured:
+            continue
+        ranks = group.trial.workers
+        found = {
+            record.repeat: (summary.communication_transfer_s or 0.0)
+            / (2 * (ranks - 1) / ranks * record.inputs["gradient_bytes"] / _achieved(record))
+            for record, summary in group.measured
+        }
+        ratio = ratio_interval(found, dict.fromkeys(found, 1.0))
+        claims.append(
+            Claim(
+                name=f"exposed ÷ what the link says, {ranks} hosts",
+                ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+                claim=f"within {EXPOSED_WITHIN:.0%} of 1", holds=abs(ratio.value - 1) <= EXPOSED_WITHIN, n=len(found),
+            )
+        )  # fmt: skip
+    return claims
+
+
+def _achieved(record: Record) -> float:
+    """Bytes a second of the slowest link."""
+    links = record.state["site"]["links"]
+    return min(float(link[way]) for link in links for way in ("sent_bytes_per_s", "received_bytes_per_s"))
+
+
+def _training(trial: Trial) -> tuple[object, ...]:
+    return trial.framework, trial.workload, trial.cluster.hosts, trial.measure
+
+
+def _rate(trial: Trial) -> float:
+    network = trial.cluster.network
+    rate = network.bandwidth_bytes_per_s if network else None
+    return float("inf") if rate is None else rate
+
+
+def _label(trial: Trial) -> str:
+    return trial.cluster.network.label if trial.cluster.network else "as it is"
+
+
+def main() -> int:
+    options = parser(__doc__ or "")
+    options.add_argument("--no-run", action="store_true", help="only look at what is recorded")
+    args = options.parse_args()
+    studies = ("interconnect", "interconnect-keras")
+    claims = monotone([group for name in studies for group in recorded(name, run=not args.no_run)])
+    claims += exposed(recorded("exposed", run=not args.no_run))
+    return publish(claims, as_json=args.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

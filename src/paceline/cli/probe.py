@@ -1,0 +1,96 @@
+"""`paceline probe network [STUDY]`: how long collectives and messages take here, by size."""
+
+from __future__ import annotations
+
+import argparse
+from typing import Any
+
+from paceline.cli.output import add_common, command, say
+from paceline.cli.run import run_and_show
+from paceline.errors import PacelineError, SpecError
+from paceline.frameworks import load_framework
+from paceline.spec import Study, load_study, read_study
+from paceline.workbench import Workbench, store_folder
+
+OPERATIONS = ("all_reduce", "push_pull", "send_recv")
+"""What is probed without a study, as far as a framework has it: the exchange of gradients, and the link."""
+FRAMEWORK, WORKERS, HOSTS, SITE = "torch", 2, 1, "local"
+REPEATS = 3
+WARMUP_ROUNDS, ROUNDS = 3, 20
+
+
+def add_parser(commands: Any) -> None:
+    parser = commands.add_parser("probe", help="what the machine itself can do: collectives and links")
+    subjects = parser.add_subparsers(dest="subject", metavar="WHAT", required=True)
+    network = subjects.add_parser("network", help="time of collectives and messages against their size")
+    network.add_argument("study", nargs="?", help="study file (TOML) with model = 'collective'; else one is made")
+    network.add_argument("--framework", help=f"whose library to probe (default: {FRAMEWORK})")
+    network.add_argument("--workers", type=int, help=f"ranks, over all hosts (default: {WORKERS})")
+    network.add_argument("--site", help=f"where they run (default: {SITE})")
+    network.add_argument("--hosts", type=int, help=f"hosts that they are dealt out to (default: {HOSTS})")
+    network.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
+    network.add_argument("--again", action="store_true", help="add repeats to those already recorded")
+    add_common(network)
+    network.set_defaults(main=main)
+
+
+def main(args: argparse.Namespace) -> int:
+    study = _given(args) if args.study else _made(args)
+    bench = Workbench(study, store_folder(args.store))
+    run_and_show(args, bench, again=_again(args))
+    following = (
+        command(args, "report", args.study)
+        if args.study
+        else command(args, "export", "--format parquet", "--output samples.parquet")
+    )
+    say(f"next: {following}")
+    return 0
+
+
+def _given(args: argparse.Namespace) -> Study:
+    for flag in ("framework", "workers", "site", "hosts"):
+        if getattr(args, flag) is not None:
+            raise PacelineError(f"--{flag}: {args.study} says it already", hint="leave the flag out, or the study")
+    study = load_study(args.study)
+    if not study.of_collectives:
+        raise SpecError(
+            f"{args.study}: workload.model: should be 'collective'",
+            hint=f"see studies/network.toml; to train something: {command(args, 'run', args.study)}",
+        )
+    return study
+
+
+def _made(args: argparse.Namespace) -> Study:
+    """A study of the flags alone."""
+    framework, site = args.framework or FRAMEWORK, args.site or SITE
+    workers, hosts = (given if given is not None else usual for given, usual in (
+        (args.workers, max(WORKERS, args.hosts or HOSTS)), (args.hosts, HOSTS),
+    ))  # fmt: skip
+    if workers < 1 or hosts < 1 or workers % hosts:
+        raise PacelineError(
+            f"--workers {workers}: cannot be dealt out equally to {hosts} host(s)", hint="take a multiple of --hosts"
+        )
+    offered = load_framework(framework, "--framework").capabilities.collectives
+    return read_study(
+        {
+            "study": {"name": "probe-network", "question": "How fast are collectives and links here?"},
+            "workload": {
+                "model": "collective",
+                "collective": {"operation": [one for one in OPERATIONS if one in offered] or [OPERATIONS[0]]},
+            },
+            "framework": {"name": framework},
+            "cluster": {"site": site, "hosts": hosts, "workers_per_host": workers // hosts},
+            "measure": {"warmup_steps": WARMUP_ROUNDS, "steps": ROUNDS, "repeats": REPEATS},
+        },
+        source="probe network",
+    )
+
+
+def _again(args: argparse.Namespace) -> str:
+    """This command with what it was told, to run again what failed."""
+    flags = [
+        f"--{flag} {getattr(args, flag)}"
+        for flag in ("framework", "workers", "site", "hosts")
+        if getattr(args, flag) is not None
+    ]
+    return command(args, "probe", "network", *([args.study] if args.study else flags), "--retry-failed")

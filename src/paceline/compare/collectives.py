@@ -1,0 +1,160 @@
+"""Collectives by themselves: time and bandwidth against message size, in the columns of nccl-tests and OSU. Pure.
+
+An operation took as long as on its slowest rank. A run's time for a size is the median over its measured rounds; over
+runs their mean with its interval. Bandwidths follow from the times.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from paceline.compare.comparison import Comparison, Note
+from paceline.compare.quantity import Quantity, from_interval
+from paceline.compare.rows import Row, RowWarning
+from paceline.compare.runs import Runs
+from paceline.record.record import Record
+from paceline.record.summary import by_step, floats, measured_samples
+from paceline.stats import LEVEL, mean_interval
+from paceline.workloads.collective import BUS_FACTORS, Collective
+
+__all__ = ["CollectiveTable", "Collectives", "SizeRow", "tables_of"]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class SizeRow:
+    """One message size."""
+
+    size: int
+    """Bytes, as nccl-tests counts them: what every rank holds in the end, or begins with."""
+    time: Quantity
+    """Seconds an operation."""
+    algbw: Quantity
+    """Algorithm bandwidth: bytes ÷ time."""
+    busbw: Quantity
+    """Bus bandwidth: what links carry, comparable between operations and numbers of ranks."""
+    rounds: int
+    """Measured operations a run."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "size": self.size, "time_s": self.time.to_json(), "algbw": self.algbw.to_json(),
+            "busbw": self.busbw.to_json(), "rounds": self.rounds,
+        }  # fmt: skip
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class CollectiveTable:
+    """One operation of one framework among so many ranks."""
+
+    key: str
+    """Names the table, as it would name the row of a comparison."""
+    trial: str
+    """Id of the trial."""
+    label: str
+    """What sets it apart, in words."""
+    framework: str
+    library: str | None
+    """Who does the exchange, as the ranks say; None before a run."""
+    operation: str
+    ranks: int
+    hosts: int
+    network: str | None
+    """Label of the links; None: as they are."""
+    simulated: bool
+    verified: bool
+    """Whether ranks looked at the results of the first round."""
+    outcome: str
+    """As of a row of a comparison."""
+    reason: str | None
+    """Why it is not ok."""
+    n_runs: int
+    sizes: tuple[SizeRow, ...]
+    """Smallest first."""
+    warnings: tuple[RowWarning, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        return data | {
+            "sizes": [row.to_json() for row in self.sizes],
+            "warnings": [warning.to_json() for warning in self.warnings],
+        }
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Collectives:
+    """All collectives of a study."""
+
+    tables: tuple[CollectiveTable, ...]
+    shared: str
+    """What all of them have in common, in words."""
+    notes: tuple[Note, ...]
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "tables": [table.to_json() for table in self.tables],
+            "shared": self.shared,
+            "notes": [note.to_json() for note in self.notes],
+            "level": LEVEL,
+        }
+
+
+def tables_of(groups: Sequence[Runs], comparison: Comparison) -> Collectives:
+    """The tables behind the rows of a comparison of collectives, one a row."""
+    tables = [
+        _table(runs, row, collective)
+        for runs, row in zip(groups, comparison.rows, strict=True)
+        if (collective := runs.trial.workload.collective) is not None
+    ]
+    return Collectives(tables=tuple(tables), shared=comparison.shared, notes=comparison.notes)
+
+
+def _table(runs: Runs, row: Row, collective: Collective) -> CollectiveTable:
+    facts = [rank.facts for record, _ in runs.measured for rank in record.ranks]
+    return CollectiveTable(
+        key=row.key, trial=row.trial, label=row.label, framework=row.framework,
+        library=next((str(fact["library"]) for fact in facts if fact.get("library")), None),
+        operation=collective.operation, ranks=row.workers, hosts=row.hosts, network=row.network,
+        simulated=row.simulated, verified=bool(facts) and all(fact.get("verified") for fact in facts),
+        outcome=row.outcome, reason=row.reason, n_runs=row.n_runs, warnings=row.warnings,
+        sizes=tuple(_sizes([record for record, _ in runs.measured], collective.operation, row.workers)),
+    )  # fmt: skip
+
+
+def _sizes(records: Sequence[Record], operation: str, ranks: int) -> list[SizeRow]:
+    medians: dict[int, list[float]] = {}
+    rounds: dict[int, int] = {}
+    for record in records:
+        for size, times in slowest_times(record).items():
+            medians.setdefault(size, []).append(float(np.median(times)))
+            rounds[size] = min(rounds.get(size, len(times)), len(times))
+    factor = BUS_FACTORS[operation](ranks)
+    rows = []
+    for size in sorted(medians):
+        time = from_interval(mean_interval(medians[size]), "s")
+        algbw = _bandwidth(size, time)
+        rows.append(SizeRow(size=size, time=time, algbw=algbw, busbw=algbw.times(factor), rounds=rounds[size]))
+    return rows
+
+
+def slowest_times(record: Record) -> dict[int, list[float]]:
+    """Size → seconds of each measured operation on the rank that took longest."""
+    measured = measured_samples(record)
+    if measured is None or "bytes" not in measured.column_names:
+        return {}
+    times = by_step(measured, floats(measured, "wall_s")).max(axis=0)
+    sizes = by_step(measured, floats(measured, "bytes"))[0]
+    return {int(size): times[sizes == size].tolist() for size in np.unique(sizes)}
+
+
+def _bandwidth(size: int, time: Quantity) -> Quantity:
+    return Quantity(
+        value=size / time.value,
+        low=None if time.high is None else size / time.high,
+        high=None if time.low is None else size / time.low,
+        unit="B/s",
+        n_runs=time.n_runs,
+    )

@@ -1,0 +1,53 @@
+"""Host half of MPI: no framework of its own, but the library by which many exchange. Collectives by themselves only."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from paceline.frameworks.base import Framework, one_worker_a_slot
+from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.process import Process, Topology
+from paceline.plan.trial import Trial
+
+GUESSED_STEP_S = 1e-3
+
+
+class Mpi(Framework):
+    """MPICH through mpi4py."""
+
+    name = "mpi"
+    title = "MPI (MPICH)"
+    module = "paceline_worker.frameworks.mpi"
+    environment = "mpi-cpu"
+    package = "mpi4py"
+    needs_weights = False
+    capabilities = Capabilities(
+        strategies={"ranks": Strategy(doc="One MPI rank a worker.")},
+        data_parallel="ranks",
+        knobs={
+            "provider": Knob(
+                default="tcp", choices=("tcp", "sockets", "verbs", "default"),
+                doc="How libfabric carries messages between hosts; default: what it chooses itself.",
+            ),
+        },
+        workloads=frozenset({"collective"}),
+        collectives=dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_recv"), "mpi"),
+        trains=False,
+        phases=("communication",),
+        startup_s=2.0,
+        guess_step_s=lambda _trial: GUESSED_STEP_S,
+    )  # fmt: skip
+
+    def processes(self, trial: Trial, topology: Topology) -> list[Process]:
+        """One rank a slot; they find each other by themselves (paceline_worker.pmi)."""
+        provider = trial.framework.knobs["provider"]
+        shared = {} if provider == "default" else {"FI_PROVIDER": provider}
+        ranks = []
+        for worker in one_worker_a_slot(trial, topology, shared):
+            device = topology.hosts[worker.host].interface
+            own = {"FI_TCP_IFACE": device} if device else {}
+            ranks.append(replace(worker, env={**worker.env, **own}))
+        return ranks
+
+
+MPI = Mpi()

@@ -1,0 +1,27 @@
+"""Paragraphs and lists of text, wrapped to a width; no word and no number is cut."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Iterable
+
+
+def items(heading: str, lines: Iterable[str], width: int) -> str:
+    """A heading with one item a line; "" where there is none."""
+    wrapped = [wrap(line, width, first="  - ", rest="    ") for line in lines]
+    return "\n".join([heading, *wrapped]) if wrapped else ""
+
+
+def paragraph(text: str, width: int) -> str:
+    return wrap(text, width) if text else ""
+
+
+def wrap(text: str, width: int, *, first: str = "", rest: str = "") -> str:
+    return textwrap.fill(
+        text,
+        width,
+        initial_indent=first,
+        subsequent_indent=rest,
+        break_long_words=False,
+        break_on_hyphens=False,
+    )

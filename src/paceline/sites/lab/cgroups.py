@@ -1,0 +1,178 @@
+"""Cores and shares of a core for each host, by control groups: version 1 or 2, whichever has the `cpu` controller here.
+
+A lab's folders carry the process id and start time of their owner, so that those of an owner who was killed are known
+for sure, and nobody else's are ever removed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+PERIOD_US = 10_000
+SHORT_PERIOD_US = 5_000
+LEAST_QUOTA_US = 1_000
+"""The kernel's own least."""
+PREFIX = "paceline-lab"
+_NAME = re.compile(rf"{PREFIX}\.(\d+)\.(\d+)")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Bases:
+    """Where control groups can be made."""
+
+    version: int
+    cpu: Path
+    """Folder below which groups with quotas are made."""
+    cpuset: Path | None
+    """The same for cores: of its own in version 1, the same folder in version 2; None: no such controller."""
+
+    @property
+    def folders(self) -> list[Path]:
+        return list(dict.fromkeys([self.cpu, *([self.cpuset] if self.cpuset else [])]))
+
+
+def find_bases(root: str = "/") -> Bases | None:
+    """Where we may make control groups; None where we may not. Looks, and changes nothing."""
+    try:
+        mounts = Path(root, "proc/self/mounts").read_text(encoding="utf-8")
+        own = Path(root, "proc/self/cgroup").read_text(encoding="utf-8")
+    except OSError:
+        return None
+    at: dict[str, Path] = {}
+    for line in mounts.splitlines():
+        _, folder, kind, options, *_ = line.split()
+        if kind == "cgroup":
+            at |= {name: Path(root, folder.lstrip("/")) for name in options.split(",") if name in {"cpu", "cpuset"}}
+        elif kind == "cgroup2":
+            at["unified"] = Path(root, folder.lstrip("/"))
+    if "cpu" in at:
+        # Below our own group, so that what holds for us holds for the lab too.
+        lines = [line.split(":", 2) for line in own.splitlines()]
+        mine = {name: path for _, names, path in lines for name in names.split(",")}
+        found = {name: _below(at[name], mine.get(name, "/")) for name in ("cpu", "cpuset") if name in at}
+        if not all(os.access(folder, os.W_OK) for folder in found.values()):
+            return None
+        return Bases(version=1, cpu=found["cpu"], cpuset=found.get("cpuset"))
+    if "unified" in at and os.access(at["unified"] / "cgroup.subtree_control", os.W_OK):
+        # Groups that have processes cannot have groups with controllers below them, the top one excepted.
+        controllers = (at["unified"] / "cgroup.controllers").read_text(encoding="ascii").split()
+        if "cpu" in controllers:
+            return Bases(version=2, cpu=at["unified"], cpuset=at["unified"] if "cpuset" in controllers else None)
+    return None
+
+
+def _below(mount: Path, own: str) -> Path:
+    below = mount / own.lstrip("/")
+    return below if below.is_dir() else mount
+
+
+def quota_us(cores: float) -> tuple[int, int]:
+    """(quota, period) in microseconds for so many cores' worth of CPU time.
+
+    The shorter the period, the less a step notices that its host comes and goes; shares below a half are gone for most
+    of it, so they get the short one where the kernel's least quota allows.
+    """
+    short = cores < 0.5 and cores * SHORT_PERIOD_US >= LEAST_QUOTA_US
+    period = SHORT_PERIOD_US if short else PERIOD_US
+    return max(LEAST_QUOTA_US, round(cores * period)), period
+
+
+def owner_of_this_process() -> str:
+    return f"{os.getpid()}.{_start_time(os.getpid())}"
+
+
+class Groups:
+    """The control groups of one lab."""
+
+    def __init__(self, bases: Bases, owner: str) -> None:
+        self._bases = bases
+        self._name = f"{PREFIX}.{owner}"
+
+    def make(self, host: str, cores: Sequence[int], quota: float | None) -> list[Path]:
+        """Groups for one host; the folders that its processes join."""
+        for base in self._bases.folders:
+            self._make_top(base / self._name)
+        folders = []
+        for base in self._bases.folders:
+            folder = base / self._name / host
+            folder.mkdir(exist_ok=True)
+            folders.append(folder)
+        if self._bases.cpuset:
+            folder = self._bases.cpuset / self._name / host
+            if self._bases.version == 1:
+                _copy("cpuset.mems", folder.parent, folder)
+            _write(folder / "cpuset.cpus", ",".join(map(str, cores)))
+        self.limit(host, quota)
+        return folders
+
+    def _make_top(self, top: Path) -> None:
+        if self._bases.version == 2:
+            wanted = "+cpu +cpuset" if self._bases.cpuset else "+cpu"
+            _write(top.parent / "cgroup.subtree_control", wanted)
+            top.mkdir(exist_ok=True)
+            _write(top / "cgroup.subtree_control", wanted)
+            return
+        top.mkdir(exist_ok=True)
+        if top.parent == self._bases.cpuset:
+            for name in ("cpuset.cpus", "cpuset.mems"):
+                _copy(name, top.parent, top)
+
+    def limit(self, host: str, quota: float | None) -> None:
+        """Hold a host to so many cores' worth of CPU time; None: to nothing but its cores."""
+        folder = self._bases.cpu / self._name / host
+        if self._bases.version == 2:
+            _write(folder / "cpu.max", "max" if quota is None else "{} {}".format(*quota_us(quota)))
+        elif quota is None:
+            _write(folder / "cpu.cfs_quota_us", "-1")
+        else:
+            allowed, period = quota_us(quota)
+            _write(folder / "cpu.cfs_quota_us", "-1")
+            _write(folder / "cpu.cfs_period_us", str(period))
+            _write(folder / "cpu.cfs_quota_us", str(allowed))
+
+    def remove(self) -> bool:
+        """Remove them all; False while a process that was killed is still leaving one."""
+        removed = [_remove(base / self._name) for base in self._bases.folders]
+        return all(removed)
+
+
+def sweep(bases: Bases) -> list[str]:
+    """Remove the groups of labs whose owner is gone, and nothing else; what was removed."""
+    removed = []
+    for base in bases.folders:
+        for folder in base.glob(f"{PREFIX}.*.*"):
+            match = _NAME.fullmatch(folder.name)
+            if match and _start_time(int(match[1])) != match[2] and _remove(folder):
+                removed.append(str(folder))
+    return removed
+
+
+def _start_time(pid: int) -> str | None:
+    """When a process started, in the kernel's ticks since boot; None: there is no such process."""
+    try:
+        # The second field is a name in brackets that may hold anything.
+        return Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[19]
+    except OSError:
+        return None
+
+
+def _remove(top: Path) -> bool:
+    """Groups are removed as folders; the files in them are the kernel's."""
+    with contextlib.suppress(OSError):
+        for folder in [one for one in top.iterdir() if one.is_dir()]:
+            folder.rmdir()
+        top.rmdir()
+    return not top.exists()
+
+
+def _copy(name: str, source: Path, target: Path) -> None:
+    _write(target / name, (source / name).read_text(encoding="ascii").strip())
+
+
+def _write(path: Path, value: str) -> None:
+    path.write_text(value, encoding="ascii")

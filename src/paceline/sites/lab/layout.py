@@ -1,0 +1,170 @@
+"""From a cluster that a trial asks for to hosts and links of the lab, or the reason why not. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from paceline.plan.trial import ClusterChoice
+from paceline.sites.lab.faults import Fault, parse_fault
+
+MOST_HOSTS = 64
+NETWORK = "10.77.0"
+"""In namespaces of its own, so it collides with no network of the machine, nor with another lab."""
+FIRST_PORT = 20000
+"""Below the ports that the kernel gives out by itself: in a namespace of its own, a host's ports are free for sure."""
+LEAST_QUOTA = 0.1
+"""Of a core. The kernel gives no less than 1 ms a period, and a period above 10 ms would show in single steps."""
+BURST_S = 2e-3
+"""See `links.burst_bytes`."""
+TOPOLOGIES = ("switch", "racks")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Link:
+    """One direction of a wire; both are alike."""
+
+    rate_bytes_per_s: float | None = None
+    """None: as fast as it is."""
+    delay_s: float = 0.0
+    jitter_s: float = 0.0
+    burst_s: float = BURST_S
+    """So much time's worth of bytes passes at once."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class LabHost:
+    """One emulated host."""
+
+    name: str
+    address: str
+    cores: tuple[int, ...]
+    quota: float | None
+    """Cores' worth of CPU time that it gets; None: all of its cores."""
+    rack: int
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Layout:
+    """A cluster to be emulated, dilation applied."""
+
+    hosts: tuple[LabHost, ...]
+    link: Link
+    """Between each host and its switch."""
+    spine: Link | None
+    """Between the two racks; None: one switch."""
+    dilation: float
+    core_share: float
+    fault: Fault | None
+
+    @property
+    def round_trip_s(self) -> float:
+        """Asked delay from host to host and back: over two links each way."""
+        return 4 * self.link.delay_s
+
+
+def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
+    """Hosts and links for a cluster that `refusal` has let pass."""
+    options, network = cluster.options, cluster.network
+    share, dilation = options["core_share"], options["dilation"]
+    racks = 2 if options["topology"] == "racks" else 1
+    wanted = min(_cores_per_host(cluster), len(cores))
+    quota = None if share == dilation == 1.0 else wanted * share / dilation
+    hosts = tuple(
+        LabHost(
+            name=f"lab{number + 1}",
+            address=f"{NETWORK}.{number + 1}",
+            # Dealt in turn, so that all cores carry the same load.
+            cores=tuple(cores[(number * wanted + k) % len(cores)] for k in range(wanted)),
+            quota=quota,
+            rack=number % racks,
+        )
+        for number in range(cluster.hosts)
+    )
+    rate = network.bandwidth_bytes_per_s if network else None
+    link = Link(
+        rate_bytes_per_s=None if rate is None else rate / dilation,
+        # From host to host there are two links, each with half of the latency.
+        delay_s=(network.latency_s or 0.0) * dilation / 2 if network else 0.0,
+        jitter_s=(network.jitter_s or 0.0) * dilation / 2 if network else 0.0,
+        # As many bytes as without dilation: smaller packets would cost more CPU time.
+        burst_s=BURST_S * dilation,
+    )
+    spine = options["spine_bandwidth"] or rate
+    return Layout(
+        hosts=hosts,
+        link=link,
+        spine=Link(rate_bytes_per_s=None if spine is None else spine / dilation, burst_s=BURST_S * dilation)
+        if racks > 1
+        else None,
+        dilation=dilation,
+        core_share=share,
+        fault=parse_fault(options["fault"]),
+    )
+
+
+def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float | None) -> str | None:
+    """Why this machine cannot emulate that, with what to write instead; None if it can.
+
+    Args:
+        cluster: what a trial asks for.
+        cores: cores that we may use.
+        quotas: whether control groups can be made, which hold a host to its share.
+        ceiling: bytes a second up to which links are true, from a measurement; None: not measured yet.
+    """
+    options = cluster.options
+    share = options["core_share"] / options["dilation"]
+    per_host = _cores_per_host(cluster)
+    if cluster.device != "cpu":
+        return "the lab emulates hosts without accelerators"
+    if share != 1.0 and not quotas:
+        return "control groups cannot be written here, so core_share and dilation must be 1: run as root"
+    wanted = cluster.hosts * per_host * share
+    if wanted > cores * (1 + 1e-9) and not cluster.oversubscribe:
+        fitting = cores / (cluster.hosts * per_host)
+        return (
+            f"{cluster.hosts} hosts × {per_host} cores × a share of {share:g} want {wanted:g} cores, and there are "
+            f"{cores}: under [cluster.lab] write core_share = {_below(fitting):g} for all numbers of hosts, or "
+            f"dilation = {options['core_share'] / fitting:g}"
+        )
+    if share != 1.0 and per_host * share < LEAST_QUOTA:
+        return f"a host would get {per_host * share:g} of a core, and the kernel holds to no less than {LEAST_QUOTA:g}"
+    asked = max((rate for rate in _rates(cluster) if rate), default=None)
+    if asked is not None and ceiling is not None and asked > ceiling:
+        return (
+            f"{_mbit(asked)} Mbit/s, and links of the lab are true up to {_mbit(ceiling)} on this machine: "
+            f"lower the bandwidth, or write dilation = {-(-asked * options['dilation'] // ceiling):g} "
+            "under [cluster.lab]"
+        )
+    return _fault_refusal(cluster, quotas=quotas)
+
+
+def _fault_refusal(cluster: ClusterChoice, *, quotas: bool) -> str | None:
+    try:
+        fault = parse_fault(cluster.options["fault"])
+    except ValueError as error:
+        return str(error)
+    if fault and fault.host not in {f"lab{number + 1}" for number in range(cluster.hosts)}:
+        return f"fault {cluster.options['fault']!r}: hosts are called lab1 … lab{cluster.hosts}"
+    if fault and fault.kind == "slow-host" and not quotas:
+        return "control groups cannot be written here, so no host can be slowed: run as root"
+    return None
+
+
+def _cores_per_host(cluster: ClusterChoice) -> int:
+    return cluster.workers_per_host * cluster.threads_per_worker
+
+
+def _rates(cluster: ClusterChoice) -> list[float | None]:
+    """Rates of the links and the spine after dilation."""
+    asked = [cluster.network.bandwidth_bytes_per_s if cluster.network else None, cluster.options["spine_bandwidth"]]
+    return [None if rate is None else rate / cluster.options["dilation"] for rate in asked]
+
+
+def _below(share: float) -> float:
+    """A share that fits, in two digits."""
+    return max(0.01, int(share * 100) / 100)
+
+
+def _mbit(bytes_per_s: float) -> str:
+    return f"{bytes_per_s * 8 / 1e6:.0f}"

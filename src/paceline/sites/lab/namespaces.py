@@ -1,0 +1,132 @@
+"""Hosts as anonymous namespaces, each held by an init process that is tied to us: when we die, however, so do they.
+
+Nothing gets a name outside and nothing is made in the namespace of the machine, so nothing can be left there. Without
+root all of it happens in a user namespace of our own, where the kernel allows that.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import signal
+import subprocess
+from collections.abc import Sequence
+from functools import cache
+
+from paceline.errors import SiteError
+from paceline.sites.processes import descendants, tethered
+
+PROGRAMS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
+"""What the lab is made with → the package that has it."""
+AS_ROOT, AS_USER = "root", "user namespace"
+OWN_USER = ("--user", "--map-root-user")
+
+INIT = """\
+{{ hostname {name} || echo {name} > /proc/sys/kernel/hostname; }} 2>/dev/null
+# The machine's default may be bbr, which fights with a token bucket.
+echo reno > /proc/sys/net/ipv4/tcp_congestion_control
+# Router and neighbour discovery would be traffic that nobody asked for.
+echo 1 2>/dev/null > /proc/sys/net/ipv6/conf/default/disable_ipv6
+ip link set lo up
+echo ready
+sleep infinity &
+# Reaps whatever loses its parent in this namespace.
+while :; do wait; done
+"""
+
+
+class Namespace:
+    """One host, or the switch: its namespaces and the process that holds them."""
+
+    def __init__(self, name: str, popen: subprocess.Popen[bytes], *, own_user: bool) -> None:
+        self.name = name
+        self._popen = popen
+        self._own_user = own_user
+        self.init = 0
+        """Process id of its init, as we see it."""
+
+    def wait_until_ready(self) -> None:
+        assert self._popen.stdout is not None
+        told = self._popen.stdout.readline()
+        children = descendants(self._popen.pid)
+        if told.strip() != b"ready" or not children:
+            raise SiteError(f"{self.name} did not start: {(told + self._popen.stdout.read()).decode().strip()}")
+        self.init = children[0]
+
+    def enter(self, *kinds: str) -> list[str]:
+        """The start of a command line that runs the rest of it in these namespaces of this host."""
+        user = ["--user", "--preserve-credentials"] if self._own_user else []
+        if not kinds and not user:
+            return []
+        return ["nsenter", "-t", str(self.init), *user, *(f"--{kind}" for kind in kinds)]
+
+    def run(self, script: str) -> None:
+        """Run shell lines in its network namespace; SiteError with what they said if one fails."""
+        done = subprocess.run(
+            [*self.enter("net"), "sh", "-e", "-c", script], capture_output=True, text=True, check=False
+        )
+        if done.returncode != 0:
+            raise SiteError(f"{self.name}: {(done.stderr or done.stdout).strip()}")
+
+    def kill(self) -> None:
+        """What a power cut does to a host: its init dies, and the kernel kills all processes of its namespace."""
+        if self._popen.poll() is not None:
+            return  # gone already, and its number may be somebody else's by now
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            if self.init:
+                os.kill(self.init, signal.SIGKILL)
+            else:
+                self._popen.kill()
+
+    def wait_until_gone(self) -> None:
+        """Who holds the init ends after it, and the init after everything in its namespace."""
+        self._popen.wait()
+        if self._popen.stdout is not None:
+            self._popen.stdout.close()
+
+
+def hold(name: str, *, within: Namespace | None = None, privilege: str) -> Namespace:
+    """Start the init of a new host (or switch); `wait_until_ready` says when it is one.
+
+    Args:
+        name: its host name.
+        within: whose user namespace it shares, without root; None for the first.
+        privilege: how namespaces can be made here.
+    """
+    enter = within.enter() if within and privilege == AS_USER else []
+    user = OWN_USER if privilege == AS_USER and within is None else ()
+    make = ["unshare", *user, "--net", "--uts", "--pid", "--mount-proc", "--fork", "--kill-child=SIGKILL"]
+    popen = subprocess.Popen(
+        tethered([*enter, *make, "sh", "-c", INIT.format(name=name)]),
+        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
+    )  # fmt: skip
+    return Namespace(name, popen, own_user=privilege == AS_USER)
+
+
+def missing_programs() -> dict[str, str]:
+    """Programs that are not here → the package that has them."""
+    return {program: package for program, package in PROGRAMS.items() if shutil.which(program) is None}
+
+
+@cache
+def privilege() -> str | None:
+    """How namespaces can be made here: AS_ROOT, AS_USER or None. Tried for real; what it tries is gone at once."""
+    kinds = ["--net", "--uts", "--pid", "--mount-proc", "--fork"]
+    if _works(["unshare", *kinds, "true"]):
+        return AS_ROOT
+    return AS_USER if _works(["unshare", *OWN_USER, *kinds, "true"]) else None
+
+
+@cache
+def has_netem() -> bool:
+    """Whether the kernel can delay packets by itself; tried in a namespace that is gone at once."""
+    user = OWN_USER if privilege() == AS_USER else ()
+    return _works(["unshare", *user, "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"])
+
+
+def _works(command: Sequence[str]) -> bool:
+    try:
+        return subprocess.run(command, capture_output=True, check=False, timeout=20).returncode == 0
+    except (OSError, subprocess.TimeoutExpired):
+        return False

@@ -1,0 +1,1 @@
+"""Hosts that are other machines: an agent on each, whatever brought it there."""

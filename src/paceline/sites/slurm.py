@@ -1,0 +1,136 @@
+"""Nodes of a Slurm cluster: inside an allocation by srun, else in a job that sbatch submits and we wait for."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import shutil
+import subprocess
+import time
+from pathlib import Path
+from typing import Any
+
+from paceline.errors import SiteError
+from paceline.plan.capabilities import Knob
+from paceline.plan.trial import ClusterChoice
+from paceline.sites.base import SiteState
+from paceline.sites.remote.called import CalledSite
+from paceline.sites.remote.launch import agent_command, program_version
+
+IN_QUEUE_S = 7 * 24 * 3600.0
+ASK_AGAIN_S = 5.0
+WAITING = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED", "SUSPENDED"}
+
+KNOBS = {
+    "partition": Knob(default="", doc="Partition to submit to; empty: the cluster's default."),
+    "time_limit": Knob(default="", doc="Time limit of the submitted job, as sbatch takes it, e.g. '2:00:00'."),
+    "gpus_per_node": Knob(default=0, minimum=0, doc="GPUs to ask for on each node."),
+    "options": Knob(default="", doc="Further options of sbatch (or of srun, inside an allocation)."),
+}
+
+
+class SlurmSite(CalledSite):
+    """Nodes of a Slurm cluster."""
+
+    name = "slurm"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._job: str | None = None
+        self._output: Path | None = None
+        self._asked = 0.0
+
+    def state(self) -> SiteState:
+        if not shutil.which("srun"):
+            return SiteState(state="unavailable", reason="no program srun", fix="apt install slurm-client")
+        version = program_version(["srun", "--version"])
+        if not version:
+            return SiteState(
+                state="unavailable",
+                reason="srun finds no cluster",
+                fix="call Paceline on a node of the cluster, or set SLURM_CONF to its slurm.conf",
+            )
+        where = "in an allocation" if allocation() else "will submit with sbatch"
+        return SiteState(state="ready", reason=f"{version}, {where}")
+
+    def engine_knobs(self) -> dict[str, Knob]:
+        return KNOBS
+
+    def engine_facts(self) -> dict[str, Any]:
+        version = program_version(["srun", "--version"])
+        return {"engine": version, "job": self._job or allocation(), "submitted": self._job is not None}
+
+    def refusal(self, cluster: ClusterChoice) -> str | None:
+        nodes = os.environ.get("SLURM_JOB_NUM_NODES")
+        if allocation() and nodes and int(nodes) < cluster.hosts:
+            return f"this allocation has {nodes} node(s), and {cluster.hosts} are asked for"
+        return None
+
+    def start_agents(self, cluster: ClusterChoice, variables: dict[str, str]) -> subprocess.Popen[bytes] | None:
+        if allocation():
+            return self.spawn(srun_command(cluster, inside=True), variables)
+        self._submit(cluster, variables)
+        return None
+
+    def _submit(self, cluster: ClusterChoice, variables: dict[str, str]) -> None:
+        """The job holds the nodes for the whole study, and ends when we leave."""
+        self._output = Path.cwd() / f"paceline-slurm-{os.getpid()}.log"
+        command = sbatch_command(cluster, self._output)
+        done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+        if done.returncode != 0:
+            raise SiteError(f"sbatch: {(done.stderr or done.stdout).strip()}")
+        self._job = done.stdout.strip().split(";")[0]
+        # The queue decides when it starts.
+        self.within_s = IN_QUEUE_S
+
+    def why_dead(self) -> str | None:
+        if self._job is None:
+            return super().why_dead()
+        if time.monotonic() - self._asked < ASK_AGAIN_S:
+            return None
+        self._asked = time.monotonic()
+        asked = subprocess.run(
+            ["squeue", "--noheader", "--jobs", self._job, "--format", "%T"], capture_output=True, text=True, check=False
+        )
+        state = asked.stdout.strip()
+        return None if state in WAITING else f"Slurm job {self._job} ended: {self.last_words()}"
+
+    def last_words(self) -> str:
+        if self._output is None or not self._output.exists():
+            return super().last_words()
+        lines = self._output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return " / ".join(lines[-4:]) or "nothing was said"
+
+    def recall(self) -> None:
+        super().recall()
+        job, self._job = self._job, None
+        if job is not None:
+            subprocess.run(["scancel", job], capture_output=True, check=False)
+        if self._output is not None:
+            self._output.unlink(missing_ok=True)
+            self._output = None
+
+
+def allocation() -> str | None:
+    """The job whose nodes we may use, if we run inside one."""
+    return os.environ.get("SLURM_JOB_ID")
+
+
+def srun_command(cluster: ClusterChoice, *, inside: bool) -> list[str]:
+    """One agent a node, free to use all cores that the job has there, beside other steps of the job."""
+    count = str(cluster.hosts)
+    further = shlex.split(cluster.options["options"]) if inside else []
+    how = ["--nodes", count, "--ntasks", count, "--ntasks-per-node", "1", "--cpu-bind", "none", "--overlap"]
+    return ["srun", *how, "--kill-on-bad-exit=0", *further, *agent_command(cluster.options["python"])]
+
+
+def sbatch_command(cluster: ClusterChoice, output: Path) -> list[str]:
+    """A job that is nothing but the agents."""
+    options, count = cluster.options, str(cluster.hosts)
+    cores = str(cluster.workers_per_host * cluster.threads_per_worker)
+    command = ["sbatch", "--parsable", "--job-name", "paceline", "--nodes", count, "--ntasks-per-node", "1"]
+    command += ["--cpus-per-task", cores, "--output", str(output), "--export", "ALL"]
+    command += ["--partition", options["partition"]] if options["partition"] else []
+    command += ["--time", options["time_limit"]] if options["time_limit"] else []
+    command += ["--gpus-per-node", str(options["gpus_per_node"])] if options["gpus_per_node"] else []
+    return [*command, *shlex.split(options["options"]), "--wrap", shlex.join(srun_command(cluster, inside=False))]
