@@ -60,8 +60,8 @@ def study(name: str, cluster: dict[str, Any]) -> dict[str, Any]:
 
 
 def by_lab(folder: Path) -> Record:
-    """The lab starts the ranks itself."""
-    data = study("by-lab", {"site": "lab", "network": NETWORK, "lab": {"core_share": SHARE}})
+    """The lab starts the ranks itself, on cores that may sleep as they may under an engine."""
+    data = study("by-lab", {"site": "lab", "network": NETWORK, "lab": {"core_share": SHARE, "awake": False}})
     bench = Workbench(read_study(data), folder)
     bench.run()
     return bench.records()[-1]
