@@ -188,6 +188,16 @@ def test_cores_stay_awake_while_processes_run_and_only_then(site: LabSite, tmp_p
     assert len(during) == len(site.facts()["awake"])
 
 
+@needs_groups
+def test_what_keeps_cores_awake_takes_nothing_from_a_host(site: LabSite, tmp_path: Path) -> None:
+    topology = site.open(cluster(1), ports=1)
+    # However busy the machine is: of two that want the same core, the host's process gets nearly all.
+    output_of(site, tmp_path, 0, "import time\nwhile time.process_time() < 2: pass")
+    (beside,) = [one for one in spinning() if one.cpu_affinity() == list(topology.hosts[0].cores)]
+
+    assert sum(beside.cpu_times()[:2]) < 1.0
+
+
 def test_cores_may_sleep_where_the_study_says_so(site: LabSite, tmp_path: Path) -> None:
     site.open(cluster(1, awake=False), ports=1)
     output_of(site, tmp_path, 0, "print('done')")

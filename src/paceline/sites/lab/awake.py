@@ -12,6 +12,7 @@ import contextlib
 import subprocess
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import psutil
 
@@ -20,12 +21,17 @@ from paceline.sites.processes import tethered
 
 
 class Awake:
-    """One spinning process a core, tied to us like everything else."""
+    """One spinning process a core, tied to us like everything else.
 
-    def __init__(self, cores: Sequence[int]) -> None:
+    The lowest priority is not enough: Linux shares a core between sessions first, and only then between the processes
+    of one by their priorities. So they are in a control group that is idle as a whole, or else in a session that is.
+    """
+
+    def __init__(self, cores: Sequence[int], group: Path | None) -> None:
+        """Args: group: of `Groups.make_idle`."""
         self._spinning = [
             subprocess.Popen(
-                tethered([sys.executable, "-I", "-S", spin.__file__], cores=[core]),
+                tethered([sys.executable, "-I", "-S", spin.__file__], cores=[core], groups=[group] if group else []),
                 stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
             )
             for core in cores

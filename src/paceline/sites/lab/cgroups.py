@@ -18,7 +18,8 @@ SHORT_PERIOD_US = 5_000
 LEAST_QUOTA_US = 1_000
 """The kernel's own least."""
 PREFIX = "paceline-lab"
-_NAME = re.compile(rf"{PREFIX}\.(\d+)\.(\d+)")
+_IDLE = ".idle"
+_NAME = re.compile(rf"{PREFIX}\.(\d+)\.(\d+)({re.escape(_IDLE)})?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -135,9 +136,23 @@ class Groups:
             _write(folder / "cpu.cfs_period_us", str(period))
             _write(folder / "cpu.cfs_quota_us", str(allowed))
 
+    def make_idle(self) -> Path:
+        """A group for what may only run where nobody else wants to.
+
+        Beside those of the hosts and not below them: there it would run on their account.
+        """
+        folder = self._bases.cpu / f"{self._name}{_IDLE}"
+        folder.mkdir(exist_ok=True)
+        if (folder / "cpu.idle").exists():
+            _write(folder / "cpu.idle", "1")
+        else:  # before Linux 5.15
+            _write(folder / ("cpu.weight" if self._bases.version == 2 else "cpu.shares"), "2")
+        return folder
+
     def remove(self) -> bool:
         """Remove them all; False while a process that was killed is still leaving one."""
-        removed = [_remove(base / self._name) for base in self._bases.folders]
+        tops = [base / self._name for base in self._bases.folders]
+        removed = [_remove(top) for top in (*tops, self._bases.cpu / f"{self._name}{_IDLE}")]
         return all(removed)
 
 

@@ -155,7 +155,7 @@ class LabSite(Site):
         opened = self._opened()
         cluster = opened.cluster
         if cluster.layout.awake and opened.awake is None:
-            opened.awake = Awake(cluster.layout.awake)
+            opened.awake = Awake(cluster.layout.awake, cluster.idle_group)
         inside = [*cluster.hosts[process.host].enter("net", "uts", "pid", "mount"), "--", *argv]
         command = tethered(inside, cores=process.cores, groups=cluster.folders[process.host])
         # nsenter only waits for the program, which is in another pid namespace.
@@ -163,10 +163,13 @@ class LabSite(Site):
 
     def stop(self) -> list[str]:
         stuck = self._processes.stop()
+        self._let_sleep()
+        return stuck
+
+    def _let_sleep(self) -> None:
         if self._open and self._open.awake:
             self._open.awake.end()
             self._open.awake = None
-        return stuck
 
     def own_cpu_s(self) -> float:
         opened = self._opened()
@@ -228,6 +231,7 @@ class LabSite(Site):
         }  # fmt: skip
 
     def close(self) -> None:
+        self._let_sleep()
         opened, self._open = self._open, None
         if opened:
             opened.cluster.close()
