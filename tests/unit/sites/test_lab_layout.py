@@ -193,7 +193,9 @@ def test_groups_of_version_2_are_made_at_the_top(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("version", "told"), [(1, {"cpu.shares": "2"}), (2, {"cpu.weight": "2"})])
-def test_old_kernels_have_a_light_group_instead_of_an_idle_one(tmp_path: Path, version: int, told: dict[str, str]) -> None:
+def test_old_kernels_have_a_light_group_instead_of_an_idle_one(
+    tmp_path: Path, version: int, told: dict[str, str]
+) -> None:
     folder = Groups(Bases(version=version, cpu=tmp_path, cpuset=None), "7.8").make_idle()
 
     assert folder == tmp_path / "paceline-lab.7.8.idle"
