@@ -37,10 +37,6 @@ class Awake:
             for core in cores
         ]  # fmt: skip
 
-    @property
-    def pids(self) -> list[int]:
-        return [one.pid for one in self._spinning]
-
     def cpu_s(self) -> float:
         """CPU seconds so far, which nobody else wanted."""
         found = 0.0
