@@ -142,8 +142,8 @@ def _models() -> str:
         graph = load_workload(name)
         rows.append(f"| `{name}` | {graph.num_parameters:,} | {options or '-'} |")
     text = "Options stand in a table named after the model, for example `[workload.lstm]`, and so may a batch\n"
-    text += "(`batch_per_worker` or `batch_global`), `warmup_steps` and `steps` of its own. A model of your own is a\n"
-    text += "file: see [your own model](../how-to/your-own-model.md).\n\n"
+    text += "(`batch_per_worker` or `batch_global`), `warmup_steps`, `steps`, `repeats` and `network` of its\n"
+    text += "own. A model of yours is a file: see [your own model](../how-to/your-own-model.md).\n\n"
     return text + _table("model", "parameters", "options and defaults") + "\n".join(rows) + "\n"
 
 

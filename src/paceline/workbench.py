@@ -302,7 +302,10 @@ class Workbench:
         for record in self.records():
             if record.machine["id"] == here:
                 recorded[record.trial.id] = max(recorded.get(record.trial.id, 0), record.repeat + 1)
-        return {trial.id: recorded.get(trial.id, 0) + self.study.repeats.minimum for trial in self.trials()}
+        return {
+            trial.id: recorded.get(trial.id, 0) + self.study.repeats_of(trial.workload.model).minimum
+            for trial in self.trials()
+        }
 
     def bench(self, store: Store) -> Bench:
         """All that runs need, with what killed hosts left behind cleared away."""

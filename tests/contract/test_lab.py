@@ -168,6 +168,43 @@ def test_host_gets_no_more_than_its_share_of_a_core(site: LabSite, tmp_path: Pat
     assert float(told) < 0.28
 
 
+def spinning() -> list[psutil.Process]:
+    return [child for child in psutil.Process().children() if any("spin.py" in word for word in child.cmdline())]
+
+
+def test_cores_stay_awake_while_processes_run_and_only_then(site: LabSite, tmp_path: Path) -> None:
+    site.open(cluster(1), ports=1)
+    before = spinning()
+    output_of(site, tmp_path, 0, "print('done')")
+    during = spinning()
+    deadline = time.monotonic() + PATIENCE_S
+    while {os.sched_getscheduler(one.pid) for one in during} != {os.SCHED_IDLE} or site.own_cpu_s() == 0:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+    site.stop()
+
+    assert not before
+    assert not any(one.is_running() for one in during)
+    assert len(during) == len(site.facts()["awake"])
+
+
+@needs_groups
+def test_what_keeps_cores_awake_takes_nothing_from_a_host(site: LabSite, tmp_path: Path) -> None:
+    topology = site.open(cluster(1), ports=1)
+    # However busy the machine is: of two that want the same core, the host's process gets nearly all.
+    output_of(site, tmp_path, 0, "import time\nwhile time.process_time() < 2: pass")
+    (beside,) = [one for one in spinning() if one.cpu_affinity() == list(topology.hosts[0].cores)]
+
+    assert sum(beside.cpu_times()[:2]) < 1.0
+
+
+def test_cores_may_sleep_where_the_study_says_so(site: LabSite, tmp_path: Path) -> None:
+    site.open(cluster(1, awake=False), ports=1)
+    output_of(site, tmp_path, 0, "print('done')")
+
+    assert not spinning()
+
+
 def test_links_are_measured_once_for_a_configuration(site: LabSite, monkeypatch: pytest.MonkeyPatch) -> None:
     site.open(cluster(2), ports=1)
     first = site.facts()["links"]

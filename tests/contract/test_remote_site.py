@@ -17,7 +17,7 @@ from paceline.errors import SiteError
 from paceline.plan.process import Process
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import Running
-from paceline.sites.remote.launch import Home, agent_command, through_pipes
+from paceline.sites.remote.launch import Home, agent_command, natural_order, through_pipes
 from paceline.sites.remote.link import LOST, Agent
 from paceline.sites.remote.site import RemoteSite
 
@@ -208,3 +208,9 @@ def test_agents_that_will_never_call_are_not_waited_for() -> None:
     with pytest.raises(SiteError, match="0 of 2 hosts are there: mpirun said no"):
         home.welcome(2, within_s=PATIENCE_S, dead=lambda: "mpirun said no")
     home.close()
+
+
+def test_hosts_are_counted_as_people_count_them() -> None:
+    names = ["node10", "node2", "gpu1-node1", "node2b", "login"]
+
+    assert sorted(names, key=natural_order) == ["gpu1-node1", "login", "node2", "node2b", "node10"]

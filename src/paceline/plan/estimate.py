@@ -40,20 +40,35 @@ def make_estimate(
             step = _guess_round_s(trial, collective)
         else:
             step = known.guess_step_s(trial) if known.guess_step_s else _guess_step_s(trial)
-        return known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps)
+        return _slower(trial) * (known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps))
 
     def _guess_step_s(trial: Trial) -> float:
         sizes = known_sizes(workload(trial.workload.model, trial.workload.options))
         flops = (
             sum(sizes.get(name, 0) for name in ("forward_flops", "backward_flops")) * trial.workload.batch_per_worker
         )
-        return STEP_OVERHEAD_S + flops / (GUESSED_FLOPS_PER_CORE * trial.cluster.threads_per_worker)
+        computing = STEP_OVERHEAD_S + flops / (GUESSED_FLOPS_PER_CORE * trial.cluster.threads_per_worker)
+        exchanged = 2 * (trial.workers - 1) / trial.workers * sizes.get("gradient_bytes", 0)
+        return computing + exchanged / _bytes_per_s(trial)
 
     return estimate
 
 
 def _guess_round_s(trial: Trial, collective: Collective) -> float:
+    return sum(STEP_OVERHEAD_S + size / _bytes_per_s(trial) for size in collective.sizes)
+
+
+def _bytes_per_s(trial: Trial) -> float:
+    """Of an exchange, before `_slower`: a share of a core slows no link, slow motion slows all."""
     network = trial.cluster.network
     link = network.bandwidth_bytes_per_s if network else None
-    speed = min(GUESSED_BYTES_PER_S, link or GUESSED_BYTES_PER_S)
-    return sum(STEP_OVERHEAD_S + size / speed for size in collective.sizes)
+    return GUESSED_BYTES_PER_S if link is None else min(GUESSED_BYTES_PER_S, link / _share(trial))
+
+
+def _slower(trial: Trial) -> float:
+    """An emulated host has a share of a core, or lives in slow motion."""
+    return float(trial.cluster.options.get("dilation", 1.0)) / _share(trial)
+
+
+def _share(trial: Trial) -> float:
+    return float(trial.cluster.options.get("core_share", 1.0))

@@ -111,7 +111,7 @@ def schedule(
     done, attempts = done or {}, attempts or {}
     skipped = tuple(Skip(trial=e.trial, reason=e.refusal) for e in expanded if e.refusal)
     trials = [e.trial for e in expanded if not e.refusal]
-    wanted = repeats or {trial.id: study.repeats.minimum for trial in trials}
+    wanted = repeats or {trial.id: study.repeats_of(trial.workload.model).minimum for trial in trials}
     runs, already = [], []
     asked = [(trial, 0) for trial in proofs]
     for repeat in range(max(wanted.values(), default=0)):

@@ -94,8 +94,9 @@ def _neighbours(record: Record) -> Iterator[Doubt]:
     steal = _number(record.state, "during", "steal_fraction")
     if steal is not None and steal > STEAL_LIMIT:
         seen.append(f"the hypervisor gave {steal:.1%} of the CPU time to other guests")
-    # Sharing cores on purpose, or holding hosts to a share of one, is pressure of our own making.
-    if not record.trial.cluster.oversubscribe and _granted(record) == 1.0:
+    # Sharing cores on purpose, holding hosts to a share of one, keeping cores awake: pressure of our own making.
+    own = record.trial.cluster.oversubscribe or _granted(record) < 1.0 or (record.state.get("site") or {}).get("awake")
+    if not own:
         pressure = _number(record.state, "during", "cpu_pressure_some")
         if pressure is not None and pressure > PRESSURE_LIMIT:
             seen.append(f"tasks waited for a core {pressure:.0%} of the time (CPU pressure)")

@@ -70,7 +70,8 @@ class BusyCounter:
     cpu_freq_mhz: list[float] | None = None
 
     @classmethod
-    def now(cls) -> BusyCounter:
+    def now(cls, own_s: float = 0.0) -> BusyCounter:
+        """Args: own_s: CPU seconds of what belongs to the run without being a worker; they are not counted as busy."""
         times = psutil.cpu_times()
         idle = times.idle + getattr(times, "iowait", 0.0)
         # Guest time is contained in user time on Linux; counting it again would invent work.
@@ -78,7 +79,7 @@ class BusyCounter:
         own = os.times()
         return cls(
             wall_s=time.monotonic(),
-            busy_s=sum(times) - idle - guests - getattr(times, "steal", 0.0),
+            busy_s=sum(times) - idle - guests - getattr(times, "steal", 0.0) - own_s,
             steal_s=getattr(times, "steal", 0.0),
             host_s=own.user + own.system,
             cores=psutil.cpu_count() or 1,
@@ -112,9 +113,9 @@ def during(before: BusyCounter, after: BusyCounter, workers_cpu_s: float) -> dic
     }
 
 
-def counted(elsewhere: Sequence[Mapping[str, Any] | None]) -> list[BusyCounter | None]:
+def counted(elsewhere: Sequence[Mapping[str, Any] | None], own_s: float) -> list[BusyCounter | None]:
     """Counters of the machines of a run: those that told theirs (None: gone meanwhile), else this one."""
-    return [BusyCounter(**counter) if counter else None for counter in elsewhere] or [BusyCounter.now()]
+    return [BusyCounter(**counter) if counter else None for counter in elsewhere] or [BusyCounter.now(own_s)]
 
 
 def during_all(

@@ -201,11 +201,11 @@ def _supervised(
         running = [
             bench.site.start(process, argv=argv, env=env, folder=job_path.parent) for process, argv, env in commands
         ]
-        before = host_state.counted(bench.site.counters())
+        before = host_state.counted(bench.site.counters(), bench.site.own_cpu_s())
         meter = Meter(running, bench.site)
         with disturbing(bench.site, job_path.parent):
             ending = supervise(running, meter, time_limit_s=trial.limits.time_s, memory_limit_bytes=limit)
-        after = host_state.counted(bench.site.counters())
+        after = host_state.counted(bench.site.counters(), bench.site.own_cpu_s())
     finally:
         stuck = bench.site.stop()
     if stuck:

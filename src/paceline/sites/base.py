@@ -121,6 +121,10 @@ class Site(ABC):
         del argv, env, within_s
         return []
 
+    def own_cpu_s(self) -> float:
+        """CPU seconds so far, on this machine, of what the open site itself runs beside the processes."""
+        return 0.0
+
     def counters(self) -> list[dict[str, Any] | None]:
         """CPU seconds of each open host that is another machine, as `run.host_state` counts them; None: it is gone."""
         return []

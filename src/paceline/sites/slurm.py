@@ -43,8 +43,15 @@ class SlurmSite(CalledSite):
     def state(self) -> SiteState:
         if not shutil.which("srun"):
             return SiteState(state="unavailable", reason="no program srun", fix="apt install slurm-client")
+        version = program_version(["srun", "--version"])
+        if not version:
+            return SiteState(
+                state="unavailable",
+                reason="srun finds no cluster",
+                fix="call Paceline on a node of the cluster, or set SLURM_CONF to its slurm.conf",
+            )
         where = "in an allocation" if allocation() else "will submit with sbatch"
-        return SiteState(state="ready", reason=f"{program_version(['srun', '--version'])}, {where}")
+        return SiteState(state="ready", reason=f"{version}, {where}")
 
     def engine_knobs(self) -> dict[str, Knob]:
         return KNOBS

@@ -18,7 +18,8 @@ _SUBTABLES = ("framework", "workload", "cluster")
 """Sections that may hold further tables, named after a framework, a model or a site."""
 
 OF_A_MODEL = (
-    "workload.batch_per_worker", "workload.batch_global", "measure.warmup_steps", "measure.steps", "cluster.network",
+    "workload.batch_per_worker", "workload.batch_global", "measure.warmup_steps", "measure.steps", "measure.repeats",
+    "cluster.network",
 )  # fmt: skip
 """Keys that a model may have of its own, because models differ a thousandfold in size."""
 
@@ -128,6 +129,11 @@ def _own(
         if section == "workload" and (axes[full] == (None,) or model == COLLECTIVE):
             raise SpecError(f"{where}: the study has no {name}", hint=f"a model's own {name} replaces the study's")
         found[full] = _axis(SECTIONS[section][name], list(table.pop(name)), where)
+    if (repeats := found.get("measure.repeats")) and repeats[0].until is not None:
+        raise SpecError(
+            f"{source}: workload.{model}.repeats: only a study repeats until it knows enough",
+            hint="give a number here, or move min, max and until to [measure]",
+        )
     return found
 
 

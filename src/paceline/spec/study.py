@@ -103,6 +103,11 @@ class Study:
         (value,) = self.values(key, model)
         return value
 
+    def repeats_of(self, model: str) -> Repeats:
+        """How often a trial of this model is repeated."""
+        own: Repeats = self.one("measure.repeats", model)
+        return own
+
     def values(self, key: str, model: str | None = None) -> tuple[Any, ...]:
         """The values of a key: a model's own, or else the study's."""
         return self.of_models.get(model or "", {}).get(key, self.axes[key])

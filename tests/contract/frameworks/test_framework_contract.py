@@ -84,7 +84,9 @@ def prove(wanted: Study, folder: Path) -> Proof:
 
 
 def test_every_framework_is_under_the_contract_once():
-    assert sorted(configuration.framework for configuration in ALL) == sorted(FRAMEWORKS)
+    # A library that only exchanges has a contract of its own: tests/integration/mpi.
+    computing = [name for name in FRAMEWORKS if load_framework(name).capabilities.workloads != {"collective"}]
+    assert sorted(configuration.framework for configuration in ALL) == sorted(computing)
     assert all(isinstance(one, Configuration) for one in ALL)
 
 

@@ -1,5 +1,10 @@
 from __future__ import annotations
 
+from collections import Counter
+
+import pytest
+
+from paceline.errors import SpecError
 from paceline.plan import schedule
 from paceline.plan.expand import Expanded, expand
 from plans import catalog, study
@@ -41,6 +46,18 @@ def test_recorded_runs_are_not_planned_again_failed_ones_only_on_request() -> No
     assert len(kept.runs) == 4
     assert len(kept.done) == 2
     assert [(r.trial.id, r.repeat, r.attempt) for r in retried.runs if r.repeat == 0] == [(two, 0, 1)]
+
+
+def test_a_model_may_be_repeated_less_than_the_study_says() -> None:
+    mine = study(model=["mlp", "lenet5"], lenet5={"repeats": 1})
+    plan = schedule(mine, expand(mine, catalog()), estimate=lambda _: 1.0)
+
+    assert Counter(run.trial.workload.model for run in plan.runs) == {"mlp": 3, "lenet5": 1}
+
+
+def test_only_a_study_repeats_until_it_knows_enough() -> None:
+    with pytest.raises(SpecError, match=r"workload\.mlp\.repeats"):
+        study(mlp={"repeats": {"min": 2, "max": 5, "until": "2%"}})
 
 
 def test_same_arguments_same_plan() -> None:

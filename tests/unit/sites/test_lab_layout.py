@@ -149,7 +149,7 @@ def test_burst_grows_with_the_rate_and_holds_a_few_packets() -> None:
 
 
 @pytest.mark.parametrize(
-    "cores, expected", [(0.5, (5000, 10000)), (0.25, (1250, 5000)), (0.1, (1000, 10000)), (2.0, (20000, 10000))]
+    "cores, expected", [(0.5, (5000, 10000)), (0.25, (2500, 10000)), (0.05, (1000, 10000)), (2.0, (20000, 10000))]
 )
 def test_quota_never_below_what_the_kernel_takes(cores: float, expected: tuple[int, int]) -> None:
     assert quota_us(cores) == expected
@@ -172,8 +172,8 @@ def test_groups_of_version_1_are_made_below_our_own(tmp_path: Path) -> None:
     cpu, cpuset = Groups(bases, "7.8").make("lab1", (1,), 0.25)
 
     assert cpu == tmp_path / "cg/cpu/ours/paceline-lab.7.8/lab1"
-    assert (cpu / "cpu.cfs_quota_us").read_text() == "1250"
-    assert (cpu / "cpu.cfs_period_us").read_text() == "5000"
+    assert (cpu / "cpu.cfs_quota_us").read_text() == "2500"
+    assert (cpu / "cpu.cfs_period_us").read_text() == "10000"
     assert (cpuset / "cpuset.cpus").read_text() == "1"
     assert (cpuset / "cpuset.mems").read_text() == "0-1"
 
@@ -190,6 +190,16 @@ def test_groups_of_version_2_are_made_at_the_top(tmp_path: Path) -> None:
     assert (folder / "cpu.max").read_text() == "15000 10000"
     assert (folder / "cpuset.cpus").read_text() == "0,1"
     assert (folder.parent / "cgroup.subtree_control").read_text() == "+cpu +cpuset"
+
+
+@pytest.mark.parametrize(("version", "told"), [(1, {"cpu.shares": "2"}), (2, {"cpu.weight": "2"})])
+def test_old_kernels_have_a_light_group_instead_of_an_idle_one(
+    tmp_path: Path, version: int, told: dict[str, str]
+) -> None:
+    folder = Groups(Bases(version=version, cpu=tmp_path, cpuset=None), "7.8").make_idle()
+
+    assert folder == tmp_path / "paceline-lab.7.8.idle"
+    assert {file.name: file.read_text() for file in folder.iterdir()} == told
 
 
 def test_without_a_cpu_controller_there_are_no_groups(tmp_path: Path) -> None:

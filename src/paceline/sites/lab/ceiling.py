@@ -31,7 +31,7 @@ def measured_ceiling(delay_by: str, link: Link, *, privilege: str) -> float:
         return known
     hosts = tuple(LabHost(name=f"lab{n}", address=f"10.77.0.{n}", cores=(), quota=None, rack=0) for n in (1, 2))
     free = Link(delay_s=min(link.delay_s, 1e-3))
-    layout = Layout(hosts=hosts, link=free, spine=None, dilation=1.0, core_share=1.0, fault=None)
+    layout = Layout(hosts=hosts, link=free, spine=None, dilation=1.0, core_share=1.0, awake=(), fault=None)
     cluster = Cluster(layout, privilege=privilege, delay_by=delay_by, groups=None)
     cluster.make()
     try:

@@ -14,11 +14,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PERIOD_US = 10_000
-SHORT_PERIOD_US = 5_000
+"""The shorter, the less a step notices that its host comes and goes. But the kernel looks at quotas with its ticks, of
+4 ms as a rule: with 5 ms and a core that never sleeps hosts got four fifths of their share, with 8 ms all of it."""
 LEAST_QUOTA_US = 1_000
 """The kernel's own least."""
 PREFIX = "paceline-lab"
-_NAME = re.compile(rf"{PREFIX}\.(\d+)\.(\d+)")
+_IDLE = ".idle"
+_NAME = re.compile(rf"{PREFIX}\.(\d+)\.(\d+)({re.escape(_IDLE)})?")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,14 +74,8 @@ def _below(mount: Path, own: str) -> Path:
 
 
 def quota_us(cores: float) -> tuple[int, int]:
-    """(quota, period) in microseconds for so many cores' worth of CPU time.
-
-    The shorter the period, the less a step notices that its host comes and goes; shares below a half are gone for most
-    of it, so they get the short one where the kernel's least quota allows.
-    """
-    short = cores < 0.5 and cores * SHORT_PERIOD_US >= LEAST_QUOTA_US
-    period = SHORT_PERIOD_US if short else PERIOD_US
-    return max(LEAST_QUOTA_US, round(cores * period)), period
+    """(quota, period) in microseconds for so many cores' worth of CPU time."""
+    return max(LEAST_QUOTA_US, round(cores * PERIOD_US)), PERIOD_US
 
 
 def owner_of_this_process() -> str:
@@ -135,9 +131,23 @@ class Groups:
             _write(folder / "cpu.cfs_period_us", str(period))
             _write(folder / "cpu.cfs_quota_us", str(allowed))
 
+    def make_idle(self) -> Path:
+        """A group for what may only run where nobody else wants to.
+
+        Beside those of the hosts and not below them: there it would run on their account.
+        """
+        folder = self._bases.cpu / f"{self._name}{_IDLE}"
+        folder.mkdir(exist_ok=True)
+        if (folder / "cpu.idle").exists():
+            _write(folder / "cpu.idle", "1")
+        else:  # before Linux 5.15
+            _write(folder / ("cpu.weight" if self._bases.version == 2 else "cpu.shares"), "2")
+        return folder
+
     def remove(self) -> bool:
         """Remove them all; False while a process that was killed is still leaving one."""
-        removed = [_remove(base / self._name) for base in self._bases.folders]
+        tops = [base / self._name for base in self._bases.folders]
+        removed = [_remove(top) for top in (*tops, self._bases.cpu / f"{self._name}{_IDLE}")]
         return all(removed)
 
 

@@ -46,6 +46,8 @@ class Cluster:
         self.hosts: list[Namespace] = []
         self.folders: list[list[Path]] = []
         """Control groups of each host."""
+        self.idle_group: Path | None = None
+        """For what may only use what the hosts leave; None: control groups cannot be written."""
         self.delay_line: DelayLine | None = None
         self._privilege = privilege
         self._groups = groups
@@ -78,6 +80,8 @@ class Cluster:
         for host, namespace in zip(layout.hosts, self.hosts, strict=True):
             namespace.run(host_script(host, layout.link, netem=netem))
             self.folders.append(self._groups.make(host.name, host.cores, host.quota) if self._groups else [])
+        if self._groups and layout.awake:
+            self.idle_group = self._groups.make_idle()
 
     def measure(self) -> list[Achieved]:
         """Bandwidth and round trip of every host's link; nothing for a host that is alone."""

@@ -17,6 +17,8 @@ LEAST_QUOTA = 0.1
 """Of a core. The kernel gives no less than 1 ms a period, and a period above 10 ms would show in single steps."""
 BURST_S = 2e-3
 """See `links.burst_bytes`."""
+MOST_AWAKE = 8
+"""Cores that are kept awake although no host is on them; a machine with many more would only get hot."""
 TOPOLOGIES = ("switch", "racks")
 
 
@@ -55,6 +57,8 @@ class Layout:
     """Between the two racks; None: one switch."""
     dilation: float
     core_share: float
+    awake: tuple[int, ...]
+    """Cores that must not sleep during a run: those of the hosts, and some that more hosts would use."""
     fault: Fault | None
 
     @property
@@ -99,6 +103,7 @@ def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
         else None,
         dilation=dilation,
         core_share=share,
+        awake=tuple(cores[: max(MOST_AWAKE, wanted * cluster.hosts)]) if options["awake"] else (),
         fault=parse_fault(options["fault"]),
     )
 

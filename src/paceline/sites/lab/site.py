@@ -16,6 +16,7 @@ from paceline.plan.process import Host, Process, Topology
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import Site, SiteState
 from paceline.sites.lab import cgroups
+from paceline.sites.lab.awake import Awake
 from paceline.sites.lab.ceiling import known_ceiling, measured_ceiling
 from paceline.sites.lab.cluster import DELAY_LINE, NETEM, NO_DELAY, Achieved, Cluster
 from paceline.sites.lab.delay import lack_of_delay_line
@@ -43,6 +44,10 @@ KNOBS = {
         default=None, type=float, units=BYTES_PER_SECOND, minimum=1.0,
         doc="Rate between the two racks; by default that of a host's link.",
     ),
+    "awake": Knob(
+        default=True,
+        doc="Cores never sleep while a run goes on, so that a host is as fast alone as beside others.",
+    ),
     "fault": Knob(default=NONE, doc=f"What goes wrong, and at which step: {FORMS}."),
 }  # fmt: skip
 
@@ -59,6 +64,8 @@ class _Open:
     since: float
     delay_line_s: float
     softirq_s: float
+    awake: Awake | None = None
+    """From the first start to the stop of a run."""
     struck: dict[str, Any] | None = None
 
 
@@ -145,14 +152,28 @@ class LabSite(Site):
         return self._achieved[key]
 
     def start(self, process: Process, *, argv: Sequence[str], env: Mapping[str, str], folder: Path) -> LocalProcess:
-        cluster = self._opened().cluster
+        opened = self._opened()
+        cluster = opened.cluster
+        if cluster.layout.awake and opened.awake is None:
+            opened.awake = Awake(cluster.layout.awake, cluster.idle_group)
         inside = [*cluster.hosts[process.host].enter("net", "uts", "pid", "mount"), "--", *argv]
         command = tethered(inside, cores=process.cores, groups=cluster.folders[process.host])
         # nsenter only waits for the program, which is in another pid namespace.
         return self._processes.start(process, command, env=env, folder=folder, leader_waits=True)
 
     def stop(self) -> list[str]:
-        return self._processes.stop()
+        stuck = self._processes.stop()
+        self._let_sleep()
+        return stuck
+
+    def _let_sleep(self) -> None:
+        if self._open and self._open.awake:
+            self._open.awake.end()
+            self._open.awake = None
+
+    def own_cpu_s(self) -> float:
+        opened = self._opened()
+        return _delay_line_s(opened.cluster) + (opened.awake.cpu_s() if opened.awake else 0.0)
 
     def disturbs_at(self) -> int | None:
         fault = self._opened().cluster.layout.fault
@@ -184,6 +205,7 @@ class LabSite(Site):
             "setup_s": opened.setup_s,
             "dilation": layout.dilation,
             "core_share": layout.core_share,
+            "awake": list(layout.awake),
             "not_dilated": NOT_DILATED if layout.dilation > 1 else None,
             "delay_by": cluster.delay_by,
             "delay_line_real_time": cluster.delay_line.real_time if cluster.delay_line else None,
@@ -209,6 +231,7 @@ class LabSite(Site):
         }  # fmt: skip
 
     def close(self) -> None:
+        self._let_sleep()
         opened, self._open = self._open, None
         if opened:
             opened.cluster.close()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import os
+import re
 import secrets
 import socket
 import struct
@@ -126,7 +127,8 @@ class Home:
                 continue
             if made := self._let_in(taken):
                 agents.append(made)
-        return agents
+        # Whoever calls first: a rank must have the same host in every run.
+        return sorted(agents, key=lambda one: natural_order(one.about["name"]))
 
     def _let_in(self, taken: socket.socket) -> Agent | None:
         taken.settimeout(None)
@@ -153,6 +155,11 @@ class Home:
         self._listening.close()
 
 
+def natural_order(name: str) -> list[tuple[str, int]]:
+    """A key that puts node2 before node10."""
+    return [(text, int(number or 0)) for text, number in re.findall(r"(\D*)(\d*)", name)]
+
+
 def own_addresses() -> list[str]:
     """Addresses by which hosts may reach us, loopback last: an agent beside us should be known by the others' name."""
     found = [
@@ -165,9 +172,10 @@ def own_addresses() -> list[str]:
 
 
 def program_version(command: Sequence[str]) -> str:
-    """The first line that a program says of itself; empty where it cannot be asked."""
+    """The first line that a program says of itself; empty where it cannot be asked or does not work."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    return next(iter((done.stdout or done.stderr).strip().splitlines()), "")
+    said = (done.stdout or done.stderr).strip() if done.returncode == 0 else ""
+    return next(iter(said.splitlines()), "")

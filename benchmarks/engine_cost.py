@@ -6,7 +6,6 @@ same round, with the CPU time that its own processes used beside the ranks.
 
 from __future__ import annotations
 
-import os
 import sys
 import tempfile
 from collections.abc import Callable
@@ -20,6 +19,7 @@ sys.path[:0] = [str(TESTS), str(TESTS / "engines")]
 from claims import Claim, parser, publish, say  # noqa: E402
 from engines.engine_rig import Hosts  # noqa: E402
 from engines.test_engines import Engine, by_mpi, by_ray, by_sbatch, by_ssh  # noqa: E402
+from paceline.folders import cache_root  # noqa: E402
 from paceline.record import Record, summarize  # noqa: E402
 from paceline.spec import read_study  # noqa: E402
 from paceline.spec.networks import named_network  # noqa: E402
@@ -60,8 +60,8 @@ def study(name: str, cluster: dict[str, Any]) -> dict[str, Any]:
 
 
 def by_lab(folder: Path) -> Record:
-    """The lab starts the ranks itself."""
-    data = study("by-lab", {"site": "lab", "network": NETWORK, "lab": {"core_share": SHARE}})
+    """The lab starts the ranks itself, on cores that may sleep as they may under an engine."""
+    data = study("by-lab", {"site": "lab", "network": NETWORK, "lab": {"core_share": SHARE, "awake": False}})
     bench = Workbench(read_study(data), folder)
     bench.run()
     return bench.records()[-1]
@@ -72,6 +72,7 @@ def by_engine(make: Callable[[Hosts], Engine], folder: Path) -> Record:
     hosts = Hosts(folder, network=named_network(NETWORK), core_share=SHARE)
     try:
         engine = make(hosts)
+        engine.env["PACELINE_CACHE"] = str(cache_root())  # environments that are built already
         return engine.run(folder, study(f"by-{engine.site}", {"site": engine.site, engine.site: engine.options}))[-1]
     finally:
         hosts.close()
@@ -79,7 +80,6 @@ def by_engine(make: Callable[[Hosts], Engine], folder: Path) -> Record:
 
 def main() -> int:
     args = parser(__doc__ or "").parse_args()
-    os.environ.setdefault("PACELINE_CACHE", str(Path.home() / ".cache" / "paceline"))
     seen: dict[str, Seen] = {name: Seen() for name in ("lab", *ENGINES)}
     for turn in range(ROUNDS):
         for name, mine in seen.items():
