@@ -147,6 +147,15 @@ def _process(pid: int) -> psutil.Process | None:
         return None
 
 
+def cpu_seconds(pid: int) -> float:
+    """CPU time that a process used so far; none of one that is gone."""
+    try:
+        times = psutil.Process(pid).cpu_times()
+    except psutil.Error:
+        return 0.0
+    return times.user + times.system
+
+
 def _usage(process: psutil.Process) -> Usage | None:
     try:
         with process.oneshot():

@@ -8,16 +8,13 @@ neighbour that sleeps, two hosts have not. Real hosts know nothing of all that, 
 
 from __future__ import annotations
 
-import contextlib
 import subprocess
 import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
-
 from paceline.sites.lab import spin
-from paceline.sites.processes import tethered
+from paceline.sites.processes import cpu_seconds, tethered
 
 
 class Awake:
@@ -39,12 +36,7 @@ class Awake:
 
     def cpu_s(self) -> float:
         """CPU seconds so far, which nobody else wanted."""
-        found = 0.0
-        for one in self._spinning:
-            with contextlib.suppress(psutil.Error):
-                times = psutil.Process(one.pid).cpu_times()
-                found += times.user + times.system
-        return found
+        return sum(cpu_seconds(one.pid) for one in self._spinning)
 
     def end(self) -> None:
         for one in self._spinning:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import os
 import shutil
@@ -11,13 +10,11 @@ import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
-import psutil
-
 from paceline.errors import SiteError
 from paceline.folders import cache_root
 from paceline.sites.lab.layout import Link
 from paceline.sites.lab.namespaces import Namespace
-from paceline.sites.processes import tethered
+from paceline.sites.processes import cpu_seconds, tethered
 
 SOURCE = Path(__file__).with_name("delay_line.cc")
 COMPILERS = ("g++", "clang++", "c++")
@@ -57,10 +54,7 @@ class DelayLine:
 
     def cpu_s(self) -> float:
         """CPU seconds so far."""
-        with contextlib.suppress(psutil.Error):
-            times = psutil.Process(self._popen.pid).cpu_times()
-            return times.user + times.system
-        return 0.0
+        return cpu_seconds(self._popen.pid)
 
     def end(self) -> None:
         self._popen.kill()
