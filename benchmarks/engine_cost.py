@@ -1,17 +1,25 @@
 """What an engine costs: the same training on two lab hosts, started by the lab itself, ssh, MPI, Slurm and Ray.
 
 Needs what `make test-engines` installs. Rounds are interleaved; the ratio is an engine's step over the lab's in the
-same round, with the CPU time that its own processes used beside the ranks.
+same round. Beside it stands the CPU time that the engine took from a host's share while the measured steps ran: all
+that the host's processes used, without the ranks' own. The user sits on a login node, so that Paceline itself is not
+part of it; what hosts run for Paceline (an agent that starts the rank and brings its events home) is.
 """
 
 from __future__ import annotations
 
+import statistics
 import sys
 import tempfile
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
+
+import numpy as np
+import psutil
 
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "engines")]
@@ -21,6 +29,8 @@ from engines.engine_rig import Hosts  # noqa: E402
 from engines.test_engines import Engine, by_mpi, by_ray, by_sbatch, by_ssh  # noqa: E402
 from paceline.folders import cache_root  # noqa: E402
 from paceline.record import Record, summarize  # noqa: E402
+from paceline.record.summary import floats, measured_samples  # noqa: E402
+from paceline.sites.lab import cgroups  # noqa: E402
 from paceline.spec import read_study  # noqa: E402
 from paceline.spec.networks import named_network  # noqa: E402
 from paceline.stats import ratio_interval  # noqa: E402
@@ -30,23 +40,86 @@ NETWORK = "1GbE"
 ROUNDS = 5
 WITHIN = 0.10
 SHARE = 0.5
+PERIOD_S = 0.25
+LOGIN = "lab3"
 ENGINES: dict[str, Callable[[Hosts], Engine]] = {"ssh": by_ssh, "mpi": by_mpi, "slurm": by_sbatch, "ray": by_ray}
+
+
+class HostCpu:
+    """CPU time of all processes of each host of the lab that this process owns, against the time of day."""
+
+    def __init__(self) -> None:
+        bases = cgroups.find_bases()
+        assert bases is not None, "hosts are told apart by their control groups"
+        self._folder = bases.cpu / f"{cgroups.PREFIX}.{cgroups.owner_of_this_process()}"
+        self._used: dict[str, dict[int, float]] = {}
+        """By host and process; processes that ended keep what was seen last."""
+        self._seen: dict[str, list[tuple[float, float]]] = {}
+        self._over = threading.Event()
+        self._thread = threading.Thread(target=self._watch)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(PERIOD_S):
+            for group in self._folder.glob("*/cgroup.procs"):
+                self._look(group)
+
+    def _look(self, group: Path) -> None:
+        host = group.parent.name
+        used = self._used.setdefault(host, {})
+        try:
+            pids = [int(pid) for pid in group.read_text(encoding="ascii").split()]
+        except OSError:  # the host is gone
+            return
+        for pid in pids:
+            try:
+                times = psutil.Process(pid).cpu_times()
+            except psutil.Error:  # it ended
+                continue
+            used[pid] = times.user + times.system
+        self._seen.setdefault(host, []).append((time.time(), sum(used.values())))
+
+    @property
+    def hosts(self) -> list[str]:
+        return list(self._seen)
+
+    def between(self, host: str, start: float, end: float) -> float:
+        at, used = zip(*self._seen[host], strict=True)
+        return float(np.interp(end, at, used) - np.interp(start, at, used))
 
 
 @dataclass
 class Seen:
-    """Steps of one engine, by round, and what it used beside the ranks."""
+    """Steps of one engine, by round, and what its hosts used beside the ranks."""
 
     step_s: dict[int, float] = field(default_factory=dict)
-    other_cpu: list[float] = field(default_factory=list)
+    beside: list[float] = field(default_factory=list)
+    """Of a core, by run and host that trains."""
+    login: list[float] = field(default_factory=list)
 
-    def add(self, turn: int, record: Record) -> None:
-        summary = summarize(record)
-        if not record.ok or summary is None:
+    def add(self, turn: int, record: Record, cpu: HostCpu) -> None:
+        summary, measured = summarize(record), measured_samples(record)
+        if not record.ok or summary is None or measured is None:
             say(f"  failed: {record.outcome.reason}")
             return
         self.step_s[turn] = summary.step_s
-        self.other_cpu.append(float(record.state["during"].get("busy_other_fraction") or 0.0))
+        ranks, starts, walls, used = (floats(measured, name) for name in ("rank", "start_s", "wall_s", "cpu_s"))
+        for rank in record.ranks:
+            own = ranks == rank.rank
+            assert rank.clock_origin_s is not None
+            start = rank.clock_origin_s + float(starts[own].min())
+            end = rank.clock_origin_s + float((starts + walls)[own].max())
+            self.beside.append((cpu.between(rank.host, start, end) - float(used[own].sum())) / (end - start))
+            if rank.rank == 0 and LOGIN in cpu.hosts:
+                self.login.append(cpu.between(LOGIN, start, end) / (end - start))
+        say(f"  step {summary.step_s * 1e3:.0f} ms; beside the ranks {statistics.mean(self.beside[-2:]):.2%} of a core")
 
 
 def study(name: str, cluster: dict[str, Any]) -> dict[str, Any]:
@@ -69,7 +142,7 @@ def by_lab(folder: Path) -> Record:
 
 def by_engine(make: Callable[[Hosts], Engine], folder: Path) -> Record:
     """An engine starts them, on hosts of the same kind that are up already."""
-    hosts = Hosts(folder, network=named_network(NETWORK), core_share=SHARE)
+    hosts = Hosts(folder, named_network(NETWORK), login_node=True, core_share=SHARE)
     try:
         engine = make(hosts)
         engine.env["PACELINE_CACHE"] = str(cache_root())  # environments that are built already
@@ -84,9 +157,9 @@ def main() -> int:
     for turn in range(ROUNDS):
         for name, mine in seen.items():
             say(f"round {turn + 1}: {name}")
-            with tempfile.TemporaryDirectory() as folder:
+            with tempfile.TemporaryDirectory() as folder, HostCpu() as cpu:
                 record = by_lab(Path(folder)) if name == "lab" else by_engine(ENGINES[name], Path(folder))
-            mine.add(turn, record)
+            mine.add(turn, record, cpu)
     claims = []
     for name in ENGINES:
         ratio = ratio_interval(seen[name].step_s, seen["lab"].step_s)
@@ -94,7 +167,10 @@ def main() -> int:
             Claim(
                 name=f"{name}'s step ÷ the lab's", ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
                 claim=f"within {WITHIN:.0%} of 1, or it is the engine's cost", holds=abs(ratio.value - 1) <= WITHIN,
-                n=ratio.n_pairs, facts={"cpu_of_others": sum(seen[name].other_cpu) / max(1, len(seen[name].other_cpu))},
+                n=ratio.n_pairs, facts={
+                    "cores_beside_a_rank": seen[name].beside, "the_lab's": seen["lab"].beside,
+                    "cores_of_login_node": seen[name].login, "step_s": seen[name].step_s,
+                },
             )
         )  # fmt: skip
     return publish(claims, as_json=args.json)

@@ -106,6 +106,15 @@ def test_hosts_have_names_addresses_and_process_tables_of_their_own(site: LabSit
     assert all(host.interface == "eth0" for host in topology.hosts)
 
 
+def test_hosts_know_themselves_and_each_other_by_name(site: LabSite, tmp_path: Path) -> None:
+    """JAX's gloo asks for the address of its own host's name, as on a real cluster."""
+    site.open(cluster(), ports=1)
+    program = "import socket; print(*map(socket.gethostbyname, (socket.gethostname(), 'lab1', 'lab2', 'localhost')))"
+    seen = [output_of(site, tmp_path, host, program) for host in (0, 1)]
+
+    assert seen == ["10.77.0.1 10.77.0.1 10.77.0.2 127.0.0.1", "10.77.0.2 10.77.0.1 10.77.0.2 127.0.0.1"]
+
+
 def test_nothing_is_made_outside_and_nothing_is_left_after_close(tmp_path: Path) -> None:
     before = set(psutil.net_if_addrs())
     site = LabSite()

@@ -1,7 +1,7 @@
 """A cluster for the engines: lab hosts that stay up, the daemons that an engine needs on them, and Paceline inside.
 
-The supervisor runs on the first host, as a user would on a login node that is also a compute node: nothing of it
-leaves the namespaces.
+The supervisor runs on a host too, and nothing of it leaves the namespaces: on the first one that trains, or on a login
+node that does nothing else.
 """
 
 from __future__ import annotations
@@ -28,16 +28,23 @@ from paceline.spec.study import Network
 PATIENCE_S = 120.0
 """Upper bound on waits for something that will happen; never a measure of speed."""
 SSH_PORT = 2222
+TRAINING = 2
+"""Hosts that train."""
 
 
 class Hosts:
     """Lab hosts and what was started on them."""
 
-    def __init__(self, folder: Path, count: int = 2, network: Network | None = None, **options: object) -> None:
-        """Args: options: settings of the lab that are not its defaults."""
+    def __init__(
+        self, folder: Path, network: Network | None = None, *, login_node: bool = False, **options: object
+    ) -> None:
+        """Args:
+        login_node: one more host for the user and for what controls the engine; else that is the first one's job.
+        options: settings of the lab that are not its defaults.
+        """
         self.folder = folder
         choice = ClusterChoice(
-            site="lab", hosts=count, workers_per_host=1, threads_per_worker=1, device="cpu", network=network,
+            site="lab", hosts=TRAINING + login_node, workers_per_host=1, threads_per_worker=1, device="cpu", network=network,
             oversubscribe=True, options={**{name: knob.default for name, knob in KNOBS.items()}, **options},
         )  # fmt: skip
         how, bases = privilege(), cgroups.find_bases()
@@ -46,7 +53,9 @@ class Hosts:
         self.layout = layout_of(choice, usable_cores())
         self.cluster = Cluster(self.layout, privilege=how, delay_by=NO_DELAY, groups=groups)
         self.cluster.make()
-        self.addresses = [host.address for host in self.layout.hosts]
+        self.training = self.layout.hosts[:TRAINING]
+        self.addresses = [host.address for host in self.training]
+        self.login = TRAINING if login_node else 0
         self._started: list[subprocess.Popen[bytes]] = []
         self._short: list[str] = []
 
@@ -81,7 +90,8 @@ class Hosts:
             time.sleep(0.1)
 
     def listens(self, host: int, port: int) -> bool:
-        program = f"import socket; socket.create_connection(('{self.addresses[host]}', {port}), 1)"
+        address = self.layout.hosts[host].address
+        program = f"import socket; socket.create_connection(('{address}', {port}), 1)"
         return self.run(host, [sys.executable, "-c", program]).returncode == 0
 
     def short_folder(self) -> str:
@@ -133,16 +143,16 @@ def start_slurm(hosts: Hosts) -> dict[str, str]:
     munged = ["munged", "-F", "--force", "--key-file", str(key), "--socket", str(sock), "--num-threads", "2"]
     munged += ["--pid-file", str(run / "munge" / "pid"), "--log-file", str(run / "munge" / "log")]
     munged += ["--seed-file", str(run / "munge" / "seed")]
-    hosts.start(0, "munged", [shutil.which("munged", path="/usr/sbin") or "munged", *munged[1:]])
+    hosts.start(hosts.login, "munged", [shutil.which("munged", path="/usr/sbin") or "munged", *munged[1:]])
     hosts.wait_for("munged", sock.exists)
     nodes = "\n".join(
-        f"NodeName={host.name} NodeAddr={host.address} CPUs=4 RealMemory=2000 State=UNKNOWN"
-        for host in hosts.layout.hosts
+        f"NodeName={host.name} NodeAddr={host.address} CPUs=4 RealMemory=2000 State=UNKNOWN" for host in hosts.training
     )
+    controller = hosts.layout.hosts[hosts.login]
     conf = run / "slurm.conf"
     conf.write_text(f"""\
 ClusterName=lab
-SlurmctldHost={hosts.layout.hosts[0].name}({hosts.addresses[0]})
+SlurmctldHost={controller.name}({controller.address})
 AuthType=auth/munge
 AuthInfo=socket={sock}
 CredType=cred/munge
@@ -169,12 +179,12 @@ PropagateResourceLimits=NONE
 PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP
 """)
     env = {"SLURM_CONF": str(conf)}
-    hosts.start(0, "ctld", ["/usr/sbin/slurmctld", "-D"], **env)
-    for number, host in enumerate(hosts.layout.hosts):
+    hosts.start(hosts.login, "ctld", ["/usr/sbin/slurmctld", "-D"], **env)
+    for number, host in enumerate(hosts.training):
         hosts.start(number, f"node{number}", ["/usr/sbin/slurmd", "-D", "-N", host.name], **env)
 
     def idle() -> bool:
-        told = hosts.run(0, ["sinfo", "--noheader", "--format", "%T %D"], **env).stdout.split()
+        told = hosts.run(hosts.login, ["sinfo", "--noheader", "--format", "%T %D"], **env).stdout.split()
         return told == ["idle", str(len(hosts.addresses))]
 
     hosts.wait_for("slurm", idle)
@@ -182,14 +192,17 @@ PartitionName=main Nodes=ALL Default=YES MaxTime=60 State=UP
 
 
 def start_ray(hosts: Hosts, ray: str) -> str:
-    """A head on the first host, a node on each other; the address of the cluster."""
-    address = f"{hosts.addresses[0]}:6379"
-    common = ["--block", "--num-cpus=2", "--disable-usage-stats", f"--temp-dir={hosts.short_folder()}"]
-    head = ["--head", "--port=6379", "--include-dashboard=false", f"--node-ip-address={hosts.addresses[0]}"]
-    hosts.start(0, "ray0", [ray, "start", *head, *common])
-    hosts.wait_for("ray's head", lambda: hosts.listens(0, 6379))
-    for number, own in list(enumerate(hosts.addresses))[1:]:
-        hosts.start(
-            number, f"ray{number}", [ray, "start", f"--address={address}", f"--node-ip-address={own}", *common[:3]]
-        )
+    """A head where the user is, a node on each other host; the address of the cluster."""
+    own = hosts.layout.hosts[hosts.login].address
+    address = f"{own}:6379"
+    common = ["--block", "--disable-usage-stats"]
+    # A head that is not asked to train has no cores to give.
+    cores = f"--num-cpus={2 if own in hosts.addresses else 0}"
+    head = ["--head", "--port=6379", "--include-dashboard=false", f"--temp-dir={hosts.short_folder()}"]
+    hosts.start(hosts.login, "ray-head", [ray, "start", *head, f"--node-ip-address={own}", cores, *common])
+    hosts.wait_for("ray's head", lambda: hosts.listens(hosts.login, 6379))
+    for number, node in enumerate(hosts.addresses):
+        if node != own:
+            joins = [f"--address={address}", f"--node-ip-address={node}", "--num-cpus=2"]
+            hosts.start(number, f"ray{number}", [ray, "start", *joins, *common])
     return address

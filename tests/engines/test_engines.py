@@ -51,10 +51,10 @@ class Engine:
         return [*self.inside, sys.executable, "-m", "paceline", "--traceback", "run", str(folder / "study.toml")]
 
     def run(self, folder: Path, study: dict[str, Any]) -> list[Record]:
-        """Run a study on the first host; its records."""
+        """Run a study from where the user is; its records."""
         env = {**command_environment(folder), **self.env, "PYTHONPATH": os.pathsep.join(sys.path)}
         done = subprocess.run(
-            self.hosts.command(0, self.command(folder, study)), env=env, cwd=folder, capture_output=True, text=True,
+            self.hosts.command(self.hosts.login, self.command(folder, study)), env=env, cwd=folder, capture_output=True, text=True,
             check=False, timeout=600,
         )  # fmt: skip
         assert done.returncode in {0, 1}, done.stdout + done.stderr

@@ -23,6 +23,7 @@ from paceline.environments import load_environment
 from paceline.frameworks import FRAMEWORKS, load_framework
 from paceline.record import OutcomeKind, Record
 from paceline.run.events import read_events
+from paceline.sites.lab.site import LabSite
 from paceline.spec import Study, read_study
 from paceline.workbench import Workbench, graph_of
 
@@ -40,6 +41,7 @@ WORKLOADS: dict[str, dict[str, Any]] = {
 FACTS = ("threads", "layout", "compiled", "precision", "wrapped", "dropout", "blas")
 PATIENCE_S = 300.0
 ALL = configurations()
+LAB = LabSite().state()
 
 
 def cases(check: str, *, trains: bool = False, of: Any = None) -> list[object]:
@@ -167,6 +169,19 @@ def test_a_measured_run_of_two_workers_is_a_full_record(name: str, tmp_path: Pat
     assert not {doubt.code for doubt in record.doubts if doubt.code.startswith("impossible")}
     if framework.capabilities.trains:
         assert_trained(record)
+
+
+@pytest.mark.skipif(LAB.state != "ready", reason=f"site lab: {LAB.reason}; {LAB.fix}")
+@pytest.mark.parametrize("name", cases("hosts", trains=True))
+def test_two_hosts_with_addresses_of_their_own_train_together(name: str, tmp_path: Path):
+    """Libraries find their peers by interface, address or host name: what works on loopback may not here."""
+    cluster = {"site": "lab", "hosts": 2, "network": "1GbE"}
+    (record,) = bench_for(study(name, cluster=cluster), tmp_path).run()
+
+    assert record.ok, record.outcome
+    assert [rank.host for rank in record.ranks] == ["lab1", "lab2"]
+    sent = record.resources["network"]["sent_bytes"]
+    assert sent > record.inputs["gradient_bytes"] * record.samples.num_rows / 2
 
 
 def assert_trained(record: Record) -> None:

@@ -69,7 +69,10 @@ class Cluster:
         layout = self.layout
         switch = self._switch = hold("switch", privilege=self._privilege)
         switch.wait_until_ready()
-        self.hosts = [hold(host.name, within=switch, privilege=self._privilege) for host in layout.hosts]
+        addresses = {host.name: host.address for host in layout.hosts}
+        self.hosts = [
+            hold(host.name, addresses=addresses, within=switch, privilege=self._privilege) for host in layout.hosts
+        ]
         for namespace in self.hosts:
             namespace.wait_until_ready()
         taps, netem = self.delay_by == DELAY_LINE, self.delay_by == NETEM

@@ -11,7 +11,7 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 
 from paceline.errors import SiteError
@@ -24,6 +24,7 @@ OWN_USER = ("--user", "--map-root-user")
 
 INIT = """\
 {{ hostname {name} || echo {name} > /proc/sys/kernel/hostname; }} 2>/dev/null
+{names}
 # The machine's default may be bbr, which fights with a token bucket.
 echo reno > /proc/sys/net/ipv4/tcp_congestion_control
 # Router and neighbour discovery would be traffic that nobody asked for.
@@ -33,6 +34,11 @@ echo ready
 sleep infinity &
 # Reaps whatever loses its parent in this namespace.
 while :; do wait; done
+"""
+
+NAMES = """\
+# Hosts of a cluster know each other, and themselves, by name. A file of the memory, gone with the last who sees it.
+mount -t tmpfs names /tmp && echo '{lines}' > /tmp/hosts && mount --bind /tmp/hosts /etc/hosts && umount -l /tmp || exit
 """
 
 
@@ -86,19 +92,25 @@ class Namespace:
             self._popen.stdout.close()
 
 
-def hold(name: str, *, within: Namespace | None = None, privilege: str) -> Namespace:
+def hold(
+    name: str, *, addresses: Mapping[str, str] | None = None, within: Namespace | None = None, privilege: str
+) -> Namespace:
     """Start the init of a new host (or switch); `wait_until_ready` says when it is one.
 
     Args:
         name: its host name.
+        addresses: of all hosts that it knows by name; None: it needs to know none.
         within: whose user namespace it shares, without root; None for the first.
         privilege: how namespaces can be made here.
     """
     enter = within.enter() if within and privilege == AS_USER else []
     user = OWN_USER if privilege == AS_USER and within is None else ()
     make = ["unshare", *user, "--net", "--uts", "--pid", "--mount-proc", "--fork", "--kill-child=SIGKILL"]
+    known = {"localhost": "127.0.0.1", **(addresses or {})}
+    lines = "\n".join(f"{address} {host}" for host, address in known.items())
+    script = INIT.format(name=name, names=NAMES.format(lines=lines) if addresses else "")
     popen = subprocess.Popen(
-        tethered([*enter, *make, "sh", "-c", INIT.format(name=name)]),
+        tethered([*enter, *make, "sh", "-c", script]),
         stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
     )  # fmt: skip
     return Namespace(name, popen, own_user=privilege == AS_USER)
