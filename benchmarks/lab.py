@@ -72,7 +72,8 @@ def truth(name: str, network: Network) -> list[Claim]:
             say(f"{name} is refused: {error.message}")
             return []
         for link in site.facts()["links"]:
-            found["bandwidth"].append(link["sent_bytes_per_s"] / link["asked_bytes_per_s"])
+            if link["asked_bytes_per_s"]:
+                found["bandwidth"].append(link["sent_bytes_per_s"] / link["asked_bytes_per_s"])
             if link["asked_round_trip_s"]:
                 found["round trip"].append(link["round_trip_s"] / link["asked_round_trip_s"])
         site.close()

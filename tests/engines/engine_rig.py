@@ -205,4 +205,7 @@ def start_ray(hosts: Hosts, ray: str) -> str:
         if node != own:
             joins = [f"--address={address}", f"--node-ip-address={node}", "--num-cpus=2"]
             hosts.start(number, f"ray{number}", [ray, "start", *joins, *common])
+            # One after the other: hosts share the disk here, and two that start at once take the same socket's name.
+            log = hosts.folder / f"ray{number}.log"
+            hosts.wait_for("a node of ray", lambda log=log: "Ray runtime started" in log.read_text(errors="replace"))
     return address
