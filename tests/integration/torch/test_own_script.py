@@ -9,7 +9,7 @@ import pytest
 
 from paceline.record import Record
 from paceline.spec import read_study
-from paceline.spec.load import tomllib
+from paceline.spec.toml_file import read_toml
 from paceline.workbench import Workbench
 from torch_rig import Rig
 
@@ -65,7 +65,7 @@ def own_lock(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def measured(study: Path, store: Path, **changed: dict[str, object]) -> list[Record]:
     """Run a study once, with some of its keys changed."""
-    data = tomllib.loads(study.read_text(encoding="utf-8"))
+    data = read_toml(study, kind="study", where="", form="")
     for section, keys in changed.items():
         data.setdefault(section, {}).update(keys)
     data["measure"].update({"repeats": 1, "warmup_steps": 2, "steps": 10})
