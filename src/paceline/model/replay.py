@@ -42,9 +42,15 @@ def layer_traces(rows: Sequence[Row]) -> list[LayerTrace]:
         blocks.setdefault(key, []).append(row)
     found: dict[tuple[str, int], LayerTrace] = {}
     for (name, nodes, _), mine in blocks.items():
-        if nodes.isdigit() and all(number(row["backward_compute_us"]) and number(row["comm_us"]) for row in mine):
+        # A tensor may travel with another one and take no time; a block without any time was never measured.
+        if nodes.isdigit() and all(_told(mine, column) for column in ("backward_compute_us", "comm_us")):
             found[name, int(nodes)] = _trace(name, int(nodes), mine)
     return list(found.values())
+
+
+def _told(rows: Sequence[Row], column: str) -> bool:
+    values = [number(row[column]) for row in rows]
+    return None not in values and any(values)
 
 
 def _trace(name: str, nodes: int, rows: Sequence[Row]) -> LayerTrace:

@@ -217,6 +217,19 @@ def test_a_layers_time_beside_two_tensors_is_spent_once():
     assert found.backward_s.tolist() == pytest.approx([10e-6, 0, 30e-6, 0])
 
 
+def test_a_tensor_that_travels_with_another_takes_no_time_and_a_block_without_times_does_not_count():
+    def block(number: str, comm: list[str]) -> list[dict[str, str]]:
+        return [
+            {"trace": "t", "nodes": "8", "tensor_id": str(index), "backward_compute_us": "30" if any(map(int, comm)) else "0",
+             "comm_us": time, "iteration_block": number}
+            for index, time in enumerate(comm)
+        ]  # fmt: skip
+
+    (found,) = layer_traces([*block("0", ["5", "0"]), *block("1", ["0", "0"])])
+
+    assert found.comm_s.tolist() == pytest.approx([0, 5e-6])
+
+
 def test_a_replay_without_one_node_is_refused():
     with pytest.raises(SpecError, match="one node"):
         replay([], {2: 1.0}, batch=1)
