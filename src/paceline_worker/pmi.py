@@ -6,6 +6,7 @@ any other. The server is a process of its own, because MPI_Init holds the interp
 Standard library only.
 """
 
+import binascii
 import os
 import socket
 import subprocess
@@ -13,7 +14,6 @@ import sys
 import threading
 
 MAXIMA = "cmd=maxes kvsname_max=256 keylen_max=64 vallen_max=1024 rc=0"
-KVSNAME = "paceline"
 
 
 def join(rank, size, per_host, rendezvous, patience_s=60.0):
@@ -59,6 +59,8 @@ class Server(object):
 
     def __init__(self, address, size, per_host):
         self._size = size
+        # MPICH names the memory that ranks of a host share after it: jobs of one name would write into each other's.
+        self._name = "paceline-" + binascii.hexlify(os.urandom(8)).decode("ascii")
         self._kept = {"PMI_process_mapping": "(vector,(0,{},{}))".format(-(-size // per_host), per_host)}
         self._lock = threading.Lock()
         self._waiting = []
@@ -99,7 +101,7 @@ class Server(object):
         if command == "get_universe_size":
             return "cmd=universe_size size={} rc=0".format(self._size)
         if command == "get_my_kvsname":
-            return "cmd=my_kvsname kvsname={} rc=0".format(KVSNAME)
+            return "cmd=my_kvsname kvsname={} rc=0".format(self._name)
         if command == "put":
             with self._lock:
                 self._kept[asked["key"]] = asked["value"]
