@@ -16,21 +16,21 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
-import psutil
 
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "engines")]
 
 from claims import Claim, parser, publish, say  # noqa: E402
-from engines.engine_rig import Hosts  # noqa: E402
+from engines.engine_rig import TRAINING, Hosts  # noqa: E402
 from engines.test_engines import Engine, by_mpi, by_ray, by_sbatch, by_ssh  # noqa: E402
 from paceline.folders import cache_root  # noqa: E402
 from paceline.record import Record, summarize  # noqa: E402
 from paceline.record.summary import floats, measured_samples  # noqa: E402
 from paceline.sites.lab import cgroups  # noqa: E402
+from paceline.sites.processes import cpu_seconds  # noqa: E402
 from paceline.spec import read_study  # noqa: E402
 from paceline.spec.networks import named_network  # noqa: E402
 from paceline.stats import ratio_interval  # noqa: E402
@@ -41,7 +41,7 @@ ROUNDS = 5
 WITHIN = 0.10
 SHARE = 0.5
 PERIOD_S = 0.25
-LOGIN = "lab3"
+LOGIN = f"lab{TRAINING + 1}"
 ENGINES: dict[str, Callable[[Hosts], Engine]] = {"ssh": by_ssh, "mpi": by_mpi, "slurm": by_sbatch, "ray": by_ray}
 
 
@@ -58,7 +58,7 @@ class HostCpu:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
 
-    def __enter__(self) -> Self:
+    def __enter__(self) -> HostCpu:
         self._thread.start()
         return self
 
@@ -79,11 +79,7 @@ class HostCpu:
         except OSError:  # the host is gone
             return
         for pid in pids:
-            try:
-                times = psutil.Process(pid).cpu_times()
-            except psutil.Error:  # it ended
-                continue
-            used[pid] = times.user + times.system
+            used[pid] = max(used.get(pid, 0.0), cpu_seconds(pid))
         self._seen.setdefault(host, []).append((time.time(), sum(used.values())))
 
     @property
