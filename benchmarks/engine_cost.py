@@ -58,7 +58,7 @@ class HostCpu:
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
 
-    def __enter__(self) -> HostCpu:
+    def __enter__(self) -> HostCpu:  # noqa: PYI034 - typing.Self came with Python 3.11; nobody subclasses it
         self._thread.start()
         return self
 
