@@ -1,0 +1,95 @@
+"""A claim about what holds training back: what it is bound by, the evidence, and what could be gained. Plain data."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+INPUT, COPY, COMPUTE = "input", "copy", "compute"
+LATENCY, BANDWIDTH = "communication latency", "communication bandwidth"
+CONTENTION, OVERHEAD, STRAGGLER = "contention for cores", "framework overhead", "straggler wait"
+CAUSES = (INPUT, COPY, COMPUTE, LATENCY, BANDWIDTH, CONTENTION, OVERHEAD, STRAGGLER)
+"""What a moment of a step can be spent on, in the order in which a reader wants them."""
+MEASURED, DERIVED, MODELLED, GUESSED = "measured", "derived", "modelled", "guessed"
+"""Where a number comes from; four different words."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Range:
+    """A number with its 90 % interval."""
+
+    value: float
+    low: float
+    high: float
+
+    def to_json(self) -> dict[str, float]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Number:
+    """One number behind a claim."""
+
+    name: str
+    """In words."""
+    value: float
+    unit: str
+    """SI, "1" for a fraction."""
+    by: str
+    """MEASURED, DERIVED, MODELLED or GUESSED."""
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """What to do about a finding."""
+
+    words: str
+    """In the imperative: "send gradients in larger buckets"."""
+    axes: Mapping[str, Any] = field(default_factory=dict)
+    """Keys of a study and their new values, e.g. {"cluster.threads_per_worker": 1}; {}: no study can do it."""
+    what_if: str = ""
+    """The same for `predict --what-if`; "" where the model has no such input."""
+
+    def to_json(self) -> dict[str, Any]:
+        return {"words": self.words, "axes": dict(self.axes), "what_if": self.what_if}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Finding:
+    """What holds a trial back, in one sentence, with the evidence."""
+
+    cause: str
+    """One of CAUSES."""
+    sentence: str
+    """As a colleague would say it aloud."""
+    share: float
+    """Of the step."""
+    gain: Range | None
+    """Step now ÷ step without this cause; None where nobody can tell."""
+    by: str
+    """Where the share comes from."""
+    sure: str
+    """How sure it is, and why, in words."""
+    numbers: tuple[Number, ...]
+    """What it rests on; never empty."""
+    records: tuple[str, ...]
+    """Ids of the runs it rests on; never empty."""
+    change: Change | None = None
+    experiment: str = ""
+    """A study file (TOML) that would confirm or refute it; "" where no study can."""
+
+    def __post_init__(self) -> None:
+        if not self.numbers or not self.records:
+            raise ValueError(f"{self.cause}: a finding without evidence")
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "cause": self.cause, "sentence": self.sentence, "share": self.share,
+            "gain": self.gain.to_json() if self.gain else None, "by": self.by, "sure": self.sure,
+            "numbers": [number.to_json() for number in self.numbers], "records": list(self.records),
+            "change": self.change.to_json() if self.change else None, "experiment": self.experiment,
+        }  # fmt: skip
