@@ -3,7 +3,7 @@
 P ranks, step t, rank r; names in code font are knobs (docs/reference/null.md lists them all):
 
     input       I      = (input_s + input_per_sample_s * batch) * slow_input_factor
-    compute     C[r,t] = (compute_s + compute_per_sample_s * batch) * slow[r] * J[r,t] * R
+    compute     C[r,t] = (compute_s + compute_per_sample_s * batch) * slow[r] * J[r,t] * R * (1 + crowding)
                 slow[r] = slow_factor on slow_rank, 1 elsewhere
                 forward F = C * FORWARD_SHARE, backward B = C - F
     exchange    X      = n * 2(P-1) * alpha_s + 2(P-1)/P * M * beta_s_per_byte   (a ring; 0 for P = 1)
@@ -12,6 +12,8 @@ P ranks, step t, rank r; names in code font are knobs (docs/reference/null.md li
     data        D[t]   = I, or with input_overlap: max(0, I - rest[t-1]) after the first step
     rest        rest[t] = max over r of C[r,t] + E[t] + update_s + overhead_s
     step        T[t]   = D[t] + rest[t], the same on every rank
+
+Of C, crowding / (1 + crowding) is waiting for a core: the column starved_s.
 
 Phases of rank r, which sum to T: data D, forward F, backward B, communication (max C - C[r,t]) + E, update,
 overhead.
@@ -37,7 +39,7 @@ import collections
 import math
 import random
 
-VERSION = "law-1"
+VERSION = "law-2"
 """Reported as the framework's version; changes when an equation above does."""
 
 PHASES = ("data", "forward", "backward", "communication", "update", "overhead")
@@ -89,7 +91,8 @@ class Law(object):
         self.bucket_bytes = max(1, self.message_bytes if bucket is None else round(bucket))
         self.num_buckets = -(-self.message_bytes // self.bucket_bytes)
         self.input_s = (knobs["input_s"] + knobs["input_per_sample_s"] * batch) * knobs["slow_input_factor"]
-        self._compute_s = knobs["compute_s"] + knobs["compute_per_sample_s"] * batch
+        self._crowding = knobs["crowding"]
+        self._compute_s = (knobs["compute_s"] + knobs["compute_per_sample_s"] * batch) * (1 + self._crowding)
         self.exchange_s = self._exchange_s()
 
     def _exchange_s(self):
@@ -101,6 +104,10 @@ class Law(object):
         """C of a rank, where `factor` is the product of its jitters at this step."""
         slow = self.knobs["slow_factor"] if rank == self.knobs["slow_rank"] else 1.0
         return self._compute_s * slow * factor
+
+    def starved_s(self, compute_s):
+        """What of its computing a rank spent in waiting for a core."""
+        return compute_s * self._crowding / (1 + self._crowding)
 
     def forward_s(self, compute_s):
         return compute_s * FORWARD_SHARE

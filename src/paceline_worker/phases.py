@@ -15,18 +15,20 @@ class Steps(object):
         self.phases = tuple(phases)
         self._laps = []
         self._cpu = []
+        self._starved = []
         self._losses = []
         self._origin = None
         self._origin_unix_s = None
 
-    def open(self, at=None, cpu_at=None):
-        """Start a block: its first step begins now (or at a time of the caller's own clock)."""
+    def open(self, at=None, cpu_at=None, starved_at=None):
+        """Start a block: its first step begins now (or at times of the caller's own clocks)."""
         now = clock.wall() if at is None else at
         if self._origin is None:
             self._origin = now
             self._origin_unix_s = clock.unix()
         self._laps = [now]
         self._cpu = [clock.cpu() if cpu_at is None else cpu_at]
+        self._starved = [clock.starved() if starved_at is None else starved_at]
         self._losses = []
 
     def lap(self):
@@ -37,9 +39,10 @@ class Steps(object):
         """Close the current phase at a time taken earlier (in a hook, say), never before the previous lap."""
         self._laps.append(max(at, self._laps[-1]))
 
-    def end(self, loss=None, cpu_at=None):
+    def end(self, loss=None, cpu_at=None, starved_at=None):
         """The step is over (its last phase was closed by a lap); `loss` may be a lazy value with `float()`."""
         self._cpu.append(clock.cpu() if cpu_at is None else cpu_at)
+        self._starved.append(clock.starved() if starved_at is None else starved_at)
         self._losses.append(loss)
 
     def drain(self):
@@ -55,6 +58,7 @@ class Steps(object):
             "start_s": [start - self._origin for start in starts],
             "wall_s": [end - start for start, end in zip(starts, ends)],
             "cpu_s": [after - before for before, after in zip(cpu, cpu[1:])],
+            "starved_s": differences(self._starved),
             "phases": {},
             "origin_unix_s": self._origin_unix_s,
             "loss": [None if loss is None else float(loss) for loss in self._losses],
@@ -63,3 +67,8 @@ class Steps(object):
             begins, closes = laps[index::width], laps[index + 1 :: width]
             columns["phases"][phase] = [close - begin for begin, close in zip(begins, closes)]
         return columns
+
+
+def differences(readings):
+    """From one reading of a clock to the next; of a clock that tells nothing, nothing."""
+    return [None if after is None else after - before for before, after in zip(readings, readings[1:])]

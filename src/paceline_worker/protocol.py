@@ -4,7 +4,7 @@ Events, one JSON object a line in `events.<rank>.jsonl`, each with `v` (version)
 
     hello    pid, python, platform, executable          the process is there
     ready    framework_version, parameters, setup_s, facts        about to take the first step
-    steps    kind (first | warmup | measured), first (step number), start_s, wall_s, cpu_s, phases, loss,
+    steps    kind (first | warmup | measured), first (step number), start_s, wall_s, cpu_s, starved_s, phases, loss,
              origin_unix_s (time of day at which start_s is zero); of a collective bytes, the message's
     layers   forward_s, gradient_ready_s (layer -> list of one number a step)
     evidence  what, tensors (see `evidence`)            in runs of a fairness proof

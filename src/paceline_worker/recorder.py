@@ -7,6 +7,7 @@ any order, and the time between two of them belongs to none.
 from paceline_worker import clock
 from paceline_worker.loop import blocks
 from paceline_worker.mark import Finished
+from paceline_worker.phases import differences
 
 
 class Recorder(object):
@@ -88,7 +89,8 @@ class Recorder(object):
         now, cpu = self._now(), clock.cpu()
         if self.open_phases:
             self.lap(self.open_phases[-1].name, now)
-        self._rows.append((self._started, now, cpu - self._cpu, self._phases, self._loss))
+        starved = differences([self._starved, clock.starved()])[0]
+        self._rows.append((self._started, now, cpu - self._cpu, self._phases, self._loss, starved))
         if self.taken >= self._warmup and self._samples:
             self._counted += self._samples
             self._counted_steps += 1
@@ -129,6 +131,7 @@ class Recorder(object):
     def _start(self, at):
         self._started = self._last = at
         self._cpu = clock.cpu()
+        self._starved = clock.starved()
         self._phases = {}
         self._loss = None
         self._samples = 0
@@ -149,6 +152,7 @@ class Recorder(object):
             start_s=[row[0] - self._origin for row in rows],
             wall_s=[row[1] - row[0] for row in rows],
             cpu_s=[row[2] for row in rows],
+            starved_s=[row[5] for row in rows],
             phases={name: [row[3].get(name, 0.0) for row in rows] for name in self._names},
             loss=[None if row[4] is None else float(row[4]) for row in rows],
             origin_unix_s=self._origin_unix_s,

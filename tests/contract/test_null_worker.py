@@ -212,7 +212,7 @@ def test_worker_says_who_it_is_and_its_loss_falls_alike(ranks):
 
     assert run.codes() == [0, 0]
     (ready,) = (e for e in run.events() if e["event"] == "ready")
-    assert (ready["framework_version"], ready["parameters"]) == ("law-1", PARAMETERS)
+    assert (ready["framework_version"], ready["parameters"]) == ("law-2", PARAMETERS)
     assert run.facts()["message_bytes"] == GRADIENT_BYTES
     losses = run.column("loss", 0)
     assert losses == sorted(losses, reverse=True)

@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-INPUT, COPY, COMPUTE = "input", "copy", "compute"
-LATENCY, BANDWIDTH = "communication latency", "communication bandwidth"
-CONTENTION, OVERHEAD, STRAGGLER = "contention for cores", "framework overhead", "straggler wait"
+from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+
+COPY = "copy"
 CAUSES = (INPUT, COPY, COMPUTE, LATENCY, BANDWIDTH, CONTENTION, OVERHEAD, STRAGGLER)
 """What a moment of a step can be spent on, in the order in which a reader wants them."""
 MEASURED, DERIVED, MODELLED, GUESSED = "measured", "derived", "modelled", "guessed"
@@ -53,9 +53,12 @@ class Change:
     """Keys of a study and their new values, e.g. {"cluster.threads_per_worker": 1}; {}: no study can do it."""
     what_if: str = ""
     """The same for `predict --what-if`; "" where the model has no such input."""
+    gain: Range | None = None
+    """Throughput after it ÷ before, as far as that can be said ahead."""
 
     def to_json(self) -> dict[str, Any]:
-        return {"words": self.words, "axes": dict(self.axes), "what_if": self.what_if}
+        gain = self.gain.to_json() if self.gain else None
+        return {"words": self.words, "axes": dict(self.axes), "what_if": self.what_if, "gain": gain}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -47,6 +47,10 @@ KNOBS: dict[str, Knob] = {
     "input_overlap": Knob(default=False, doc="Fetch the next input while the step computes."),
     "compute_s": _seconds(0.045, "Forward and backward of a step."),
     "compute_per_sample_s": _seconds(0.0, "The same, for each sample of the worker's batch."),
+    "crowding": Knob(
+        default=0.0, minimum=0,
+        doc="More threads than cores: computing takes so much longer, and tells it as waiting for a core.",
+    ),
     "burn": Knob(default=False, doc="Real time: keep the core busy while computing instead of sleeping."),
     "message_bytes": Knob(
         default=None, type=float, units=BYTES, minimum=0,
@@ -151,7 +155,7 @@ def law_step_s(knobs: Mapping[str, Any], workers: int, batch: int, gradient_byte
 
 def _terms(knobs: Mapping[str, Any], workers: int, batch: int, gradient_bytes: float) -> dict[str, float]:
     input_s = (knobs["input_s"] + batch * knobs["input_per_sample_s"]) * knobs["slow_input_factor"]
-    compute_s = knobs["compute_s"] + batch * knobs["compute_per_sample_s"]
+    compute_s = (knobs["compute_s"] + batch * knobs["compute_per_sample_s"]) * (1 + knobs["crowding"])
     speeds = [knobs["slow_factor"] if rank == knobs["slow_rank"] else 1.0 for rank in range(workers)]
     slowest_s = compute_s * max(speeds)
     ordinary_s = compute_s if 1.0 in speeds else slowest_s

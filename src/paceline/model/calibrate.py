@@ -55,9 +55,11 @@ def fit(evidence: Evidence) -> Calibration:
         unidentified += (_begins_before(latest),)
     noise = noise_of(evidence.trainings)
     draws = draws_of(problem, vector, jacobian, residuals, noise)
-    if latest is not None:
-        draws[:, INDEX["start"]] = anywhere(latest)
     low, high = together(vector, draws)
+    if latest is not None:
+        at = INDEX["start"]
+        # Only a range is known of it: its interval is that range.
+        draws[:, at], low[at], high[at] = anywhere(latest), 0.0, latest
     held_out = _held_out(evidence, straggling, vector)
     last = max(evidence.trainings, key=lambda one: one.trial.workers)
     return Calibration(

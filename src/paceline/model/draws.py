@@ -11,6 +11,8 @@ from paceline.model.problem import Problem
 from paceline.model.step import Floats
 
 LEVEL = 0.90
+TOGETHER = 0.99
+"""Of calibrations: so many have every parameter in its interval."""
 DRAWS = 200
 LEAST_ERROR = 1e-4
 """Of an observation: what is met exactly is still a measurement."""
@@ -47,9 +49,10 @@ def draws_of(problem: Problem, vector: Floats, jacobian: Floats, residuals: Floa
 
 
 def together(vector: Floats, draws: Floats) -> tuple[Floats, Floats]:
-    """Intervals that hold all parameters at once in nine of ten calibrations.
+    """Intervals that hold all parameters at once in TOGETHER of all calibrations.
 
-    Each by itself would miss one in ten, so that hardly any calibration had all of them inside.
+    At 90 % each, one in ten would be missed, so that hardly any calibration had all of them inside; and a reader who
+    compares a parameter with what is known of a machine looks at all of them.
     """
     tail = (1 - LEVEL) / 2 * 100
     low, high = np.percentile(draws, [tail, 100 - tail], axis=0)
@@ -57,10 +60,8 @@ def together(vector: Floats, draws: Floats) -> tuple[Floats, Floats]:
     off = draws - vector
     width = np.where(off > 0, up, down)
     outside = np.divide(np.abs(off), width, out=np.zeros_like(off), where=width > 0).max(axis=1)
-    wider = max(1.0, float(np.quantile(outside, LEVEL)))
-    bounded = np.maximum(vector - wider * down, 0.0), np.minimum(vector + wider * up, HIGH)
-    # What all draws agree on needs no widening: a range of which only the ends are known.
-    return np.maximum(bounded[0], draws.min(axis=0)), np.minimum(bounded[1], draws.max(axis=0))
+    wider = max(1.0, float(np.quantile(outside, TOGETHER)))
+    return np.maximum(vector - wider * down, 0.0), np.minimum(vector + wider * up, HIGH)
 
 
 def _not_contradicted(

@@ -70,14 +70,16 @@ class StepTerms:
         }  # fmt: skip
 
 
+INPUT, COMPUTE, LATENCY, BANDWIDTH = "input", "compute", "communication latency", "communication bandwidth"
+CONTENTION, OVERHEAD, STRAGGLER = "contention for cores", "framework overhead", "straggler wait"
 CLASSES = {
-    "input": ("input_s",),
-    "compute": ("forward_s", "backward_s", "update_s"),
-    "communication latency": ("latency_s",),
-    "communication bandwidth": ("bandwidth_s",),
-    "contention": ("contention_s",),
-    "framework overhead": ("overhead_s",),
-    "straggler wait": ("waiting_s",),
+    INPUT: ("input_s",),
+    COMPUTE: ("forward_s", "backward_s", "update_s"),
+    LATENCY: ("latency_s",),
+    BANDWIDTH: ("bandwidth_s",),
+    CONTENTION: ("contention_s",),
+    OVERHEAD: ("overhead_s",),
+    STRAGGLER: ("waiting_s",),
 }
 """What may hold a step back → the terms that are its doing."""
 

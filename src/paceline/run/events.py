@@ -11,6 +11,8 @@ from typing import Any
 import pyarrow as pa
 
 LOG_TAIL_LINES = 20
+SOMETIMES = ("starved_s", "bytes")
+"""Columns that only some ranks write: where the system tells it, and of a collective."""
 
 
 @dataclass(slots=True)
@@ -97,8 +99,7 @@ def _block(event: dict[str, Any]) -> dict[str, Any]:
     count = len(event["wall_s"])
     block = {"kind": str(event["kind"]), "first": int(event["first"])}
     columns = {name: event[name] for name in ("start_s", "wall_s", "cpu_s", "loss")}
-    if "bytes" in event:
-        columns["bytes"] = event["bytes"]
+    columns |= {name: event[name] for name in SOMETIMES if name in event}
     for values in (*columns.values(), *event["phases"].values()):
         if len(values) != count or not all(value is None or isinstance(value, int | float) for value in values):
             raise ValueError("a column that does not fit")
@@ -111,8 +112,8 @@ def samples_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
     columns: dict[str, list[Any]] = {
         name: [] for name in ("rank", "step", "kind", "start_s", "wall_s", "cpu_s", "loss")
     }
-    sized = any("bytes" in block for events in ranks for block in events.blocks)
-    columns |= {"bytes": []} if sized else {}
+    present = [name for name in SOMETIMES if any(_tells(block, name) for events in ranks for block in events.blocks)]
+    columns |= {name: [] for name in present}
     columns |= {f"phase.{name}": [] for name in phases}
     for events in ranks:
         own = {name for block in events.blocks for name in block["phases"]}
@@ -123,14 +124,18 @@ def samples_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
             columns["kind"] += [block["kind"]] * count
             for name in ("start_s", "wall_s", "cpu_s", "loss"):
                 columns[name] += block[name]
-            if sized:
-                columns["bytes"] += block.get("bytes", [None] * count)
+            for name in present:
+                columns[name] += block.get(name, [None] * count)
             for name in phases:
                 # A rank that has the phase, but in later blocks only, spent no time on it here.
                 columns[f"phase.{name}"] += block["phases"].get(name, [0.0 if name in own else None] * count)
     if not columns["rank"]:
         return None
     return pa.table({name: pa.array(values, type=_type(name)) for name, values in columns.items()})
+
+
+def _tells(block: dict[str, Any], name: str) -> bool:
+    return any(value is not None for value in block.get(name, ()))
 
 
 def layers_table(ranks: Sequence[RankEvents]) -> pa.Table | None:

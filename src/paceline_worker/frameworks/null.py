@@ -80,11 +80,11 @@ class LawPace(object):
     def __init__(self, job, law, group, steps):
         self._law, self._group, self._steps = law, group, steps
         self._draws = Draws(job, law)
-        self._now = self._cpu = 0.0
+        self._now = self._cpu = self._starved = 0.0
         self._rest = None
 
     def begin_block(self):
-        self._steps.open(at=self._now, cpu_at=self._cpu)
+        self._steps.open(at=self._now, cpu_at=self._cpu, starved_at=self._starved)
 
     def step(self, number):
         compute_s = self._draws.compute_s()
@@ -93,8 +93,10 @@ class LawPace(object):
             self._now += duration
             self._steps.lap_at(self._now)
         self._rest = sum(times) - times.data
-        self._cpu += compute_s + times.update + times.overhead
-        self._steps.end(null_law.loss(number), cpu_at=self._cpu)
+        starved_s = self._law.starved_s(compute_s)
+        self._starved += starved_s
+        self._cpu += compute_s - starved_s + times.update + times.overhead
+        self._steps.end(null_law.loss(number), cpu_at=self._cpu, starved_at=self._starved)
 
     def mean_exchange_s(self, _warmup_steps):
         return self._law.exchange_s
@@ -109,8 +111,11 @@ class RealPace(object):
         self._overlap = job.knobs["overlap"] if group.world_size > 1 else 0.0
         self._compute_until = burn_until if job.knobs["burn"] else wait_until
         self._rest = None
+        self._starved = 0.0
         self._exchanges = []
-        self.begin_block = steps.open
+
+    def begin_block(self):
+        self._steps.open(starved_at=self._starved)
 
     def step(self, number):
         law, steps = self._law, self._steps
@@ -134,7 +139,9 @@ class RealPace(object):
         steps.lap()
         wait_until(update_end + law.knobs["overhead_s"])
         steps.lap()
-        steps.end(null_law.loss(number))
+        # Nobody really crowds the cores: what the law says of it is told, as if somebody did.
+        self._starved += law.starved_s(compute_s)
+        steps.end(null_law.loss(number), starved_at=self._starved)
         self._rest = clock.wall() - rest_began
 
     def mean_exchange_s(self, warmup_steps):

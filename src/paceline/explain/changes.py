@@ -1,0 +1,183 @@
+"""What to do about each cause, as far as a study can do it, with what the model says it would bring. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from paceline.explain.finding import Change, Range
+from paceline.explain.without import MOST_DRAWS, Setting, widened
+from paceline.model.calibration import Calibration
+from paceline.model.conditions import Conditions
+from paceline.model.step import Floats
+from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER, step_terms
+from paceline.model.what_if import best_bucket, changed, parse_changes
+from paceline.plan.trial import Trial
+from paceline.spec.networks import NETWORKS
+from paceline.units import format_bytes
+
+FASTER = 3.0
+"""A link is proposed that is at least so many times as fast: the next name in the list is often hardly one."""
+BUCKET_KNOB = "bucket_bytes"
+"""What every framework that sends gradients in buckets calls their size."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Case:
+    """What a change starts from."""
+
+    trial: Trial
+    setting: Setting | None
+    cores: int | None
+    """Of a host, for all of its workers; None: not known."""
+    slow_host: str | None = None
+    """Whose rank is slower for good."""
+
+
+def change_for(cause: str, case: Case) -> Change | None:
+    """What to change; None where nobody knows."""
+    return CHANGES[cause](case) if cause in CHANGES else None
+
+
+def _input(case: Case) -> Change:
+    workload = case.trial.workload
+    gain = _predicted(case, "input=x2")
+    if workload.input == "pipeline":
+        more = max(1, workload.loader_workers * 2)
+        return Change(
+            words=f"feed it by {more} loader processes a worker instead of {workload.loader_workers}",
+            axes={"workload.loader_workers": more}, what_if="input=x2", gain=_open_above(gain, case, INPUT),
+        )  # fmt: skip
+    return Change(words="fetch the next batch while the step computes, or make it cheaper to read", what_if="input=x2",
+                  gain=_open_above(gain, case, INPUT))  # fmt: skip
+
+
+def _bandwidth(case: Case) -> Change:
+    network = case.trial.cluster.network
+    rate = network.bandwidth_bytes_per_s if network else None
+    faster = [
+        name for name, one in NETWORKS.items()
+        if rate and one.latency_s is None and one.bandwidth_bytes_per_s and one.bandwidth_bytes_per_s >= FASTER * rate
+    ]  # fmt: skip
+    if rate and faster:
+        wanted = NETWORKS[faster[0]].bandwidth_bytes_per_s or rate
+        what_if = f"bandwidth=x{wanted / rate:g}"
+        return Change(
+            words=f"take a faster link: {faster[0]}", axes={"cluster.network": faster[0]}, what_if=what_if,
+            gain=_predicted(case, what_if),
+        )  # fmt: skip
+    return Change(
+        words="send fewer bytes (fp16 gradients, exchange every few steps) or take a faster link",
+        what_if="compression=fp16", gain=_predicted(case, "compression=fp16"),
+    )  # fmt: skip
+
+
+def _latency(case: Case) -> Change:
+    setting = case.setting
+    if setting is not None and len(setting.conditions.messages) > 1 and BUCKET_KNOB in case.trial.framework.knobs:
+        size, conditions = _larger_buckets(setting)
+        return Change(
+            words=f"send gradients in larger buckets: {format_bytes(size)}",
+            axes={f"framework.{case.trial.framework.name}.{BUCKET_KNOB}": round(size)},
+            what_if=f"bucket={size / 2**20:g}MiB", gain=_ratio(setting, conditions),
+        )  # fmt: skip
+    return Change(words="take links with less latency, or exchange less often (gradient accumulation)",
+                  what_if="latency=x0.5", gain=_predicted(case, "latency=x0.5"))  # fmt: skip
+
+
+def _larger_buckets(setting: Setting) -> tuple[float, Conditions]:
+    """(bytes, conditions) with the best bucket that is known; where buckets just split the message, all in one."""
+    conditions = setting.conditions
+    whole = float(conditions.sizes.sum())
+    if (best := best_bucket(setting.calibration, conditions)) is not None:
+        (change,) = parse_changes(f"bucket={best[0] / 2**20:g}MiB")
+        return best[0], change.apply(setting.calibration, conditions)[1]
+    return whole, conditions.change(messages=(whole,))
+
+
+def _contention(case: Case) -> Change:
+    cluster = case.trial.cluster
+    wanted = cluster.threads_per_worker * cluster.workers_per_host
+    if case.cores and wanted > case.cores:
+        threads = max(1, case.cores // cluster.workers_per_host)
+        crowd = cluster.threads_per_worker / threads
+        return Change(
+            words=f"use {threads} thread{'s' if threads > 1 else ''} a worker: {wanted} threads want {case.cores} core"
+            f"{'s' if case.cores > 1 else ''}",
+            axes={"cluster.threads_per_worker": threads},
+            # Threads that just take turns lose nothing; those that spin while others want the core lose their turns.
+            gain=Range(value=float(np.sqrt(crowd)), low=1.0, high=crowd),
+        )  # fmt: skip
+    return Change(words="give computing and communication cores of their own, or use fewer threads", gain=None)
+
+
+def _overhead(case: Case) -> Change:
+    batch = case.trial.workload.batch_per_worker * 2
+    gain = None
+    if (setting := case.setting) is not None:
+        gain = _ratio(setting, setting.conditions.change(batch=setting.conditions.batch * 2), samples=2.0)
+    return Change(
+        words=f"do more in each step: batch {batch} a worker (check the accuracy: the global batch changes), or "
+        "compile the step",
+        axes={"workload.batch_per_worker": batch}, gain=gain,
+    )  # fmt: skip
+
+
+def _straggler(case: Case) -> Change:
+    gain = case.setting.gain([STRAGGLER]) if case.setting else None
+    if case.slow_host:
+        return Change(
+            words=f"look at host {case.slow_host}, or leave it out: its worker is slower for good",
+            what_if="stragglers=none", gain=gain,
+        )  # fmt: skip
+    return Change(
+        words="find what makes workers take turns in being slow: pin them, stop what runs beside them",
+        what_if="stragglers=none", gain=gain,
+    )  # fmt: skip
+
+
+def _compute(case: Case) -> Change:
+    return Change(
+        words="only faster computing helps: a faster device, lower precision, a compiled step, or more workers",
+        what_if="compute=x2", gain=_predicted(case, "compute=x2"),
+    )  # fmt: skip
+
+
+CHANGES: dict[str, Callable[[Case], Change]] = {
+    INPUT: _input, BANDWIDTH: _bandwidth, LATENCY: _latency, CONTENTION: _contention, OVERHEAD: _overhead,
+    STRAGGLER: _straggler, COMPUTE: _compute,
+}  # fmt: skip
+
+
+def _predicted(case: Case, what_if: str) -> Range | None:
+    """Step now ÷ step after a change, by the model."""
+    if (setting := case.setting) is None:
+        return None
+    calibration, conditions = changed(setting.calibration, setting.conditions, parse_changes(what_if))
+    return _ratio(setting, conditions, calibration)
+
+
+def _ratio(
+    setting: Setting, conditions: Conditions, after: Calibration | None = None, *, samples: float = 1.0
+) -> Range:
+    """Throughput under other conditions ÷ throughput now; `samples` times as many a step."""
+    before = setting.calibration
+    after = after or before
+
+    def ratio(now: Floats, then: Floats) -> float:
+        step = step_terms(now, setting.conditions, before.straggling).step_s
+        return samples * step / step_terms(then, conditions, after.straggling).step_s
+
+    pairs = zip(before.draws[:MOST_DRAWS], after.draws[:MOST_DRAWS], strict=True)
+    draws = np.array([ratio(now, then) for now, then in pairs])
+    return widened(ratio(before.vector, after.vector), draws, before.residual)
+
+
+def _open_above(gain: Range | None, case: Case, cause: str) -> Range | None:
+    """A gain that may go as far as if the cause were gone: twice the loaders may be all that was missing."""
+    if gain is None or case.setting is None:
+        return gain
+    most = case.setting.gain([cause]).high
+    return Range(value=gain.value, low=min(gain.low, 1.0), high=max(gain.high, most))

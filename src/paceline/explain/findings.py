@@ -1,0 +1,150 @@
+"""From shares to findings: what holds a trial back, the largest first, each a sentence with its numbers. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from paceline.explain.changes import Case, change_for
+from paceline.explain.explanation import Share
+from paceline.explain.finding import COPY, DERIVED, MEASURED, MODELLED, Finding, Number, Range
+from paceline.explain.spent import Spent
+from paceline.explain.without import REMOVABLE
+from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.units import format_bytes, format_seconds
+
+WORTH_SAYING = 0.05
+"""Of the step: what takes less holds nothing back."""
+DISAGREE = 0.10
+"""Shares that differ by more between timers and the model are said to."""
+SPLIT_BY_MODEL = frozenset({LATENCY, BANDWIDTH})
+"""Causes that timers see together and the model tells apart."""
+
+Text = Callable[[str, dict[str, object]], str]
+"""(question, changed axes) → a study file; "" where there is none."""
+
+
+def findings_of(
+    shares: Sequence[Share], spent: Spent | None, case: Case, experiment: Text, runs: Sequence[str]
+) -> tuple[Finding, ...]:
+    """What holds the trial back; computing comes last, because it is what the step is for."""
+    held = [one for one in shares if one.cause != COMPUTE and one.best >= WORTH_SAYING]
+    held = sorted(held, key=lambda one: -one.best)
+    computing = next(one for one in shares if one.cause == COMPUTE)
+    wanted = [*held, computing] if computing.best >= WORTH_SAYING else held
+    step = case_step(spent, case)
+    return tuple(_finding(one, step, spent, case, experiment, runs, alone=not held) for one in wanted)
+
+
+def case_step(spent: Spent | None, case: Case) -> float:
+    """The step as it was measured, else as the model has it."""
+    if spent is not None:
+        return spent.step_s
+    return case.setting.step_s() if case.setting else 0.0
+
+
+def _finding(
+    share: Share, step_s: float, spent: Spent | None, case: Case, experiment: Text, runs: Sequence[str], *, alone: bool
+) -> Finding:
+    cause, setting = share.cause, case.setting
+    change = change_for(cause, case)
+    gain: Range | None = None
+    if cause != COMPUTE:
+        if setting is not None and cause in REMOVABLE:
+            gain = setting.gain([cause])
+        else:
+            left = 1 / max(1 - share.best, 1e-3)
+            gain = Range(value=left, low=1.0, high=left)
+    question = f"Is it {cause}? {change.words}" if change else ""
+    return Finding(
+        cause=cause,
+        sentence=_sentence(cause, share.best, step_s, case, alone=alone),
+        share=share.best,
+        gain=gain,
+        by=_by(share, spent),
+        sure=_sure(share, spent, case),
+        numbers=_numbers(share, step_s, case),
+        records=tuple(spent.runs if spent else runs),
+        change=change,
+        experiment=experiment(question, dict(change.axes)) if change and change.axes else "",
+    )
+
+
+def _by(share: Share, spent: Spent | None) -> str:
+    if share.measured is None or spent is None:
+        return MODELLED
+    return DERIVED if share.cause in SPLIT_BY_MODEL else spent.by
+
+
+def _sure(share: Share, spent: Spent | None, case: Case) -> str:
+    """How sure it is, in words."""
+    if share.measured is None or spent is None:
+        return "by the model alone: these runs do not time it"
+    runs = len(spent.runs)
+    source = "timed" if spent.by == MEASURED else "derived from separate programs"
+    parts = [f"{source} in {runs} run{'s' if runs > 1 else ''}"]
+    if runs > 1 and share.cause in spent.spread:
+        parts.append(f"which differ by {spent.spread[share.cause] * 100:.0f} points")
+    if share.cause in SPLIT_BY_MODEL:
+        parts.append("split into latency and bandwidth by the model" if case.setting else "latency not told apart")
+    if share.modelled is not None and abs(share.measured - share.modelled) > DISAGREE:
+        parts.append(f"but the model would say {share.modelled:.0%}: distrust one of the two")
+    elif share.modelled is not None:
+        parts.append(f"and the model says {share.modelled:.0%}")
+    return ", ".join(parts)
+
+
+def _numbers(share: Share, step_s: float, case: Case) -> tuple[Number, ...]:
+    found = [Number(name="step", value=step_s, unit="s", by=MEASURED)]
+    if share.measured is not None:
+        found.append(Number(name=f"{share.cause}, of the step", value=share.measured, unit="1", by=MEASURED))
+    if share.modelled is not None:
+        found.append(Number(name=f"{share.cause}, by the model", value=share.modelled, unit="1", by=MODELLED))
+    conditions = case.setting.conditions if case.setting else None
+    if conditions is not None and share.cause in SPLIT_BY_MODEL and conditions.messages:
+        found.append(Number(name="bytes exchanged", value=conditions.exchanged, unit="B", by=MEASURED))
+        found.append(Number(name="messages a step", value=float(len(conditions.messages)), unit="1", by=MEASURED))
+        if conditions.bandwidth:
+            found.append(Number(name="bandwidth of a link", value=conditions.bandwidth, unit="B/s", by=MEASURED))
+    if share.cause == STRAGGLER and case.setting is not None:
+        slowest = case.setting.calibration.straggling.slowest
+        found.append(Number(name="slowest worker ÷ the others", value=slowest, unit="1", by=DERIVED))
+    if share.cause == CONTENTION and case.cores:
+        cluster = case.trial.cluster
+        threads = float(cluster.threads_per_worker * cluster.workers_per_host)
+        found.append(Number(name="threads of a host", value=threads, unit="1", by=MEASURED))
+        found.append(Number(name="cores of a host", value=float(case.cores), unit="1", by=MEASURED))
+    return tuple(found)
+
+
+def _sentence(cause: str, share: float, step_s: float, case: Case, *, alone: bool) -> str:
+    part = f"{share:.0%} of the step ({format_seconds(share * step_s)} of {format_seconds(step_s)})"
+    conditions = case.setting.conditions if case.setting else None
+    if cause == COMPUTE:
+        return f"Nothing holds it back but computing: {part}" if alone else f"The rest is computing: {part}"
+    if cause == INPUT:
+        return f"It waits for input during {part}"
+    if cause == COPY:
+        return f"Copying input to the device takes {part}"
+    if cause == BANDWIDTH:
+        carried = f"{format_bytes(conditions.exchanged)} of gradients" if conditions else "gradients"
+        link = f" over {case.trial.cluster.network.label}" if case.trial.cluster.network else ""
+        return f"Links are too slow: carrying {carried}{link} shows for {part}"
+    if cause == LATENCY:
+        count = len(conditions.messages) if conditions else 1
+        if count > 1:
+            return f"Buckets are too small: the latency of {count} messages a step shows for {part}"
+        return f"Latency of the links shows for {part}"
+    if cause == CONTENTION:
+        cluster = case.trial.cluster
+        threads = cluster.threads_per_worker * cluster.workers_per_host
+        if case.cores and threads > case.cores:
+            want = f"{threads} of them want {case.cores} core{'s' if case.cores > 1 else ''} of a host"
+            return f"Too many threads: {want}, and waiting for one takes {part}"
+        return f"Computing waits for cores that others use, communication among them, during {part}"
+    if cause == OVERHEAD:
+        return f"The framework's own work between the parts of a step takes {part}"
+    if cause == STRAGGLER:
+        if case.slow_host:
+            return f"Host {case.slow_host} is slower than the others, and all wait for it during {part}"
+        return f"Workers wait for whichever is slowest in a step during {part}"
+    raise ValueError(f"no sentence for {cause}")

@@ -1,0 +1,80 @@
+"""The parts of a step by cause: measured beside modelled. Joins what timers tell with what only the model can. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from paceline.explain.explanation import Loss, Share
+from paceline.explain.finding import CAUSES, COPY, DERIVED, MEASURED
+from paceline.explain.spent import EXCHANGE, Spent
+from paceline.explain.without import Setting
+from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, LATENCY, message_costs, shares, step_terms
+
+
+def seconds_by_cause(spent: Spent, setting: Setting | None) -> dict[str, float]:
+    """Seconds a step of each of CAUSES.
+
+    Timers see an exchange, and computing that something slows down. What of the exchange is latency, and what of
+    computing the exchange behind it has cost, is the model's word; without one all of the exchange is bandwidth.
+    """
+    seconds = dict(spent.seconds)
+    exchange = seconds.pop(EXCHANGE)
+    latent, slowed = 0.0, 0.0
+    if setting is not None:
+        latent = latency_part(setting)
+        terms = step_terms(setting.calibration.vector, setting.conditions, setting.calibration.straggling)
+        slowed = min(terms.contention_s / terms.step_s * spent.step_s, seconds[COMPUTE])
+    found = {
+        **seconds, LATENCY: exchange * latent, BANDWIDTH: exchange * (1 - latent),
+        COMPUTE: seconds[COMPUTE] - slowed, CONTENTION: seconds[CONTENTION] + slowed,
+    }  # fmt: skip
+    return {cause: found[cause] for cause in CAUSES}
+
+
+def latency_part(setting: Setting) -> float:
+    """Of the exchange, what does not depend on how many bytes it carries."""
+    latency, carried = message_costs(setting.calibration.vector, setting.conditions, setting.conditions.sizes)
+    whole = float(latency.sum() + carried.sum())
+    return float(latency.sum()) / whole if whole else 0.0
+
+
+def shares_of(spent: Spent | None, setting: Setting | None) -> tuple[Share, ...]:
+    """One a cause."""
+    measured: Mapping[str, float] = {}
+    if spent is not None:
+        seconds = seconds_by_cause(spent, setting)
+        measured = {cause: value / spent.step_s for cause, value in seconds.items()}
+    modelled: Mapping[str, float] = {}
+    if setting is not None:
+        vector, straggling = setting.calibration.vector, setting.calibration.straggling
+        terms = step_terms(vector, setting.conditions, straggling)
+        starved = setting.starved * (terms.forward_s + terms.backward_s) / terms.step_s
+        modelled = {COPY: 0.0, **shares(terms)}
+        modelled = {
+            **modelled, COMPUTE: modelled[COMPUTE] - starved, CONTENTION: modelled[CONTENTION] + starved,
+        }  # fmt: skip
+    return tuple(Share(cause=one, measured=measured.get(one), modelled=modelled.get(one)) for one in CAUSES)
+
+
+def loss_between(
+    few: tuple[Spent, Setting | None, int, float], many: tuple[Spent, Setting | None, int, float]
+) -> Loss | None:
+    """How what is lost from one size to another splits: by the seconds that each sample costs a worker.
+
+    Args:
+        few, many: what was measured, the model's view, workers, and samples a worker and step.
+
+    Returns:
+        None where nothing is lost.
+    """
+    (spent, setting, workers, batch), (other, other_setting, more, other_batch) = few, many
+    before = {cause: value / batch for cause, value in seconds_by_cause(spent, setting).items()}
+    after = {cause: value / other_batch for cause, value in seconds_by_cause(other, other_setting).items()}
+    lost = sum(after.values()) - sum(before.values())
+    if lost <= 0:
+        return None
+    return Loss(
+        from_workers=workers, to_workers=more, efficiency=sum(before.values()) / sum(after.values()),
+        parts={cause: (after[cause] - before[cause]) / lost for cause in CAUSES},
+        by=MEASURED if spent.by == other.by == MEASURED else DERIVED,
+    )  # fmt: skip

@@ -1,0 +1,149 @@
+"""Where the measured step of a trial goes, by cause, on the path of an ordinary worker. Pure.
+
+    input, copy, overhead     as their phases; what no phase accounts for is overhead
+    straggler wait            the slowest rank's computing in each step − that of an ordinary rank
+    exchange                  communication of the rank that waited least: latency and bandwidth together
+    contention for cores      what of computing the main thread could have run while no core was free
+    compute                   the rest of forward, backward and update
+
+They sum up to the step.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from paceline.explain.finding import COPY, DERIVED, MEASURED
+from paceline.model.observe import PASSES, dilation_of
+from paceline.model.step import Floats
+from paceline.model.stragglers import straggling_of
+from paceline.model.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
+from paceline.record.phases import COMMUNICATION, FUSED
+from paceline.record.record import Record
+from paceline.record.summary import RunSummary, by_step, floats, measured_samples, phase_columns, summarize
+
+EXCHANGE = "exchange"
+"""Latency and bandwidth together: timers cannot tell them apart."""
+STARVED = "starved_s"
+ASYNCHRONOUS = "asynchronous"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Spent:
+    """Seconds of a step by cause, mean over runs."""
+
+    seconds: Mapping[str, float]
+    """INPUT, COPY, COMPUTE, EXCHANGE, CONTENTION, OVERHEAD, STRAGGLER."""
+    spread: Mapping[str, float]
+    """Largest − smallest share of each among the runs."""
+    by: str
+    """MEASURED, or DERIVED where the step is one program."""
+    slowest: int | None
+    """The rank that is slower for good; None: none is."""
+    runs: tuple[str, ...]
+    """Ids of the runs it rests on."""
+
+    @property
+    def step_s(self) -> float:
+        return sum(self.seconds.values())
+
+    def share(self, cause: str) -> float:
+        return self.seconds[cause] / self.step_s
+
+
+def spent_of(records: Sequence[Record]) -> Spent | None:
+    """All good runs of one trial; None where nothing tells the parts of a step."""
+    found = [(record, one) for record in records if record.ok and (one := _of_run(record)) is not None]
+    if not found:
+        return None
+    scale = 1 / dilation_of(found[0][0].trial)
+    each = [one for _, (one, _) in found]
+    shares = [{cause: value / sum(one.values()) for cause, value in one.items()} for one in each]
+    slow = [rank for _, (_, rank) in found]
+    return Spent(
+        seconds={cause: float(np.mean([one[cause] for one in each])) * scale for cause in each[0]},
+        spread={cause: float(np.ptp([one[cause] for one in shares])) for cause in each[0]},
+        by=DERIVED if any(_is_fused(record) for record, _ in found) else MEASURED,
+        # Slow in most runs, or it was chance.
+        slowest=next((rank for rank in set(slow) if rank is not None and slow.count(rank) * 2 > len(slow)), None),
+        runs=tuple(record.run_id for record, _ in found),
+    )  # fmt: skip
+
+
+def _is_fused(record: Record) -> bool:
+    return record.samples is not None and f"phase.{FUSED}" in record.samples.column_names
+
+
+def _of_run(record: Record) -> tuple[dict[str, float], int | None] | None:
+    measured, summary = measured_samples(record), summarize(record)
+    if measured is None or summary is None:
+        return None
+    phases = {name: np.nan_to_num(column) for name, column in phase_columns(measured).items()}
+    if FUSED in phases:
+        return _of_fused(summary)
+    if not phases:
+        return None
+    means = {name: float(by_step(measured, column).mean()) for name, column in phases.items()}
+    computing = _sum([by_step(measured, phases[name]) for name in PASSES if name in phases])
+    exchange = means.get(COMMUNICATION, 0.0)
+    ordinary, waiting, slow = 0.0, 0.0, None
+    if computing is not None:
+        ordinary = float(computing.mean())
+        if len(computing) > 1 and record.trial.framework.strategy_class != ASYNCHRONOUS:
+            slowest = straggling_of(computing).slowest
+            ordinary /= 1 + (slowest - 1) / len(computing)
+            waiting = max(0.0, float(computing.max(axis=0).mean()) - ordinary)
+            slow = int(computing.mean(axis=1).argmax()) if slowest > 1 else None
+            if COMMUNICATION in phases:
+                exchange = float(by_step(measured, phases[COMMUNICATION]).min(axis=0).mean())
+    starved = min(_starved(record, measured), ordinary)
+    known = {
+        INPUT: means.get("data", 0.0),
+        COPY: means.get(COPY, 0.0),
+        COMPUTE: ordinary - starved + means.get("update", 0.0),
+        EXCHANGE: exchange,
+        CONTENTION: starved,
+        STRAGGLER: waiting,
+    }
+    step = float(by_step(measured, floats(measured, "wall_s")).mean())
+    return {**known, OVERHEAD: max(0.0, step - sum(known.values()))}, slow
+
+
+def _of_fused(summary: RunSummary) -> tuple[dict[str, float], int | None] | None:
+    """Parts of a step that is one program, as far as they were derived."""
+    parts = {name: max(0.0, phase.seconds) for name, phase in summary.phases_derived.items()}
+    if not parts:
+        return None
+    measured = {name: phase.seconds for name, phase in summary.phases.items() if name != FUSED}
+    seconds = {**measured, **parts}
+    known = {
+        INPUT: seconds.get("data", 0.0),
+        COPY: seconds.get(COPY, 0.0),
+        COMPUTE: sum(seconds.get(name, 0.0) for name in (*PASSES, "update")),
+        EXCHANGE: seconds.get(COMMUNICATION, 0.0),
+        CONTENTION: 0.0,
+        STRAGGLER: 0.0,
+    }
+    # Derived parts may sum up to more than the step: then each gives way by the same part.
+    over = max(1.0, sum(known.values()) / summary.step_s)
+    known = {cause: value / over for cause, value in known.items()}
+    return {**known, OVERHEAD: max(0.0, summary.step_s - sum(known.values()))}, None
+
+
+def _sum(columns: Sequence[Floats]) -> Floats | None:
+    return np.sum(columns, axis=0) if columns else None
+
+
+def _starved(record: Record, measured: pa.Table) -> float:
+    """Mean over ranks and steps; without what a site itself withholds from hosts that have a share of a core only."""
+    if STARVED not in measured.column_names:
+        return 0.0
+    waited, used = (np.nan_to_num(floats(measured, name)) for name in (STARVED, "cpu_s"))
+    site = record.state.get("site") or {}
+    granted = float(site.get("core_share", 1.0)) / float(site.get("dilation", 1.0))
+    withheld = used * (1 / granted - 1) if granted < 1 else np.zeros_like(used)
+    return float(np.maximum(waited - withheld, 0.0).mean())

@@ -1,0 +1,143 @@
+"""One explanation a trial, from its runs and the model of its family. Joins the parts of this stage. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from paceline.explain.changes import Case
+from paceline.explain.explanation import Explanation, Loss, Yardstick
+from paceline.explain.findings import Text, findings_of
+from paceline.explain.normal import by_model
+from paceline.explain.shares import loss_between, shares_of
+from paceline.explain.spent import Spent, spent_of
+from paceline.explain.without import Setting, ladder
+from paceline.model.calibration import Calibration
+from paceline.model.observe import dilation_of
+from paceline.model.problem import Evidence
+from paceline.model.terms import COMPUTE, CONTENTION
+from paceline.plan.trial import Trial
+from paceline.record.record import Record
+from paceline.record.summary import summarize
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Subject:
+    """A trial with all that is known of it."""
+
+    trial: Trial
+    records: tuple[Record, ...]
+    """Runs that ended well."""
+    setting: Setting | None
+    spent: Spent | None
+
+    @property
+    def step_s(self) -> float:
+        steps = [summary.step_s for record in self.records if (summary := summarize(record)) is not None]
+        return float(np.mean(steps)) / dilation_of(self.trial)
+
+
+def subjects(families: Sequence[tuple[Evidence, Calibration | None]], records: Sequence[Record]) -> list[Subject]:
+    """Every trial of these families that was measured."""
+    runs: dict[str, list[Record]] = {}
+    for record in records:
+        if record.ok:
+            runs.setdefault(record.trial.id, []).append(record)
+    found = []
+    for evidence, calibration in families:
+        for one in evidence.trainings:
+            mine = tuple(runs.get(one.trial.id, ()))
+            spent = spent_of(mine)
+            setting = None
+            if calibration is not None:
+                setting = Setting(calibration=calibration, conditions=one.conditions, starved=_starved(spent))
+            found.append(Subject(trial=one.trial, records=mine, setting=setting, spent=spent))
+    return found
+
+
+def _starved(spent: Spent | None) -> float:
+    """Part of computing that was waiting for a core."""
+    if spent is None:
+        return 0.0
+    computing = spent.seconds[COMPUTE] + spent.seconds[CONTENTION]
+    return spent.seconds[CONTENTION] / computing if computing else 0.0
+
+
+def explain(
+    subject: Subject,
+    *,
+    label: str,
+    smaller: Subject | None,
+    experiment: Text,
+    yardsticks: Callable[[Subject], Sequence[Yardstick]] = lambda _subject: (),
+) -> Explanation:
+    """All that can be said about one trial.
+
+    Args:
+        smaller: the trial of its family with the fewest workers, if it is another one.
+        experiment: makes a study file of a question and changed axes.
+        yardsticks: further measures of whether the step is normal.
+    """
+    shares = shares_of(subject.spent, subject.setting)
+    case = Case(
+        trial=subject.trial, setting=subject.setting, cores=_cores(subject.records), slow_host=_slow_host(subject)
+    )
+    step_s = subject.step_s
+    calibration = subject.setting.calibration if subject.setting else None
+    normal = [by_model(subject.setting, step_s)] if subject.setting else []
+    return Explanation(
+        trial=subject.trial.id, label=label, step_s=step_s, shares=shares,
+        findings=findings_of(shares, subject.spent, case, experiment, [record.run_id for record in subject.records]),
+        ladder=ladder(subject.setting, step_s) if subject.setting else (),
+        loss=_loss(smaller, subject), yardsticks=(*normal, *yardsticks(subject)),
+        unknown=calibration.unidentified if calibration else ("no model could be fitted to these runs",),
+    )  # fmt: skip
+
+
+def _loss(smaller: Subject | None, subject: Subject) -> Loss | None:
+    if smaller is None or smaller.spent is None or subject.spent is None:
+        return None
+    return loss_between(
+        (smaller.spent, smaller.setting, smaller.trial.workers, float(smaller.trial.workload.batch_per_worker)),
+        (subject.spent, subject.setting, subject.trial.workers, float(subject.trial.workload.batch_per_worker)),
+    )
+
+
+def _cores(records: Sequence[Record]) -> int | None:
+    """Cores that the ranks of one host were given, all together."""
+    hosts: dict[str, set[int]] = {}
+    for rank in records[0].ranks if records else ():
+        hosts.setdefault(rank.host, set()).update(rank.cores)
+    return max((len(cores) for cores in hosts.values()), default=0) or None
+
+
+def _slow_host(subject: Subject) -> str | None:
+    if subject.spent is None or subject.spent.slowest is None or not subject.records:
+        return None
+    hosts: Mapping[int, str] = {rank.rank: rank.host for rank in subject.records[0].ranks}
+    name = hosts.get(subject.spent.slowest)
+    # Ranks of one host: it is the rank that is slow.
+    return name if len(set(hosts.values())) > 1 else f"{name}, rank {subject.spent.slowest}"
+
+
+def smallest_of(subject: Subject, others: Sequence[Subject]) -> Subject | None:
+    """The trial with the fewest workers that differs from this one in its size alone; None: it is itself that one."""
+
+    def key(one: Subject) -> tuple[object, ...]:
+        workload, framework, cluster = one.trial.workload, one.trial.framework, one.trial.cluster
+        batch = one.trial.batch_global if workload.scaling == "strong" else workload.batch_per_worker
+        return (
+            workload.graph, batch, workload.input, workload.loader_workers, framework.name,
+            repr(sorted(framework.knobs.items(), key=str)), cluster.threads_per_worker, cluster.device, cluster.site,
+            repr(sorted(cluster.options.items(), key=str)), one.trial.measure.layers,
+        )  # fmt: skip
+
+    network = subject.trial.cluster.network
+    alike = [
+        one for one in others
+        if key(one) == key(subject) and (one.trial.cluster.hosts == 1 or one.trial.cluster.network == network)
+    ]  # fmt: skip
+    least = min(alike, key=lambda one: one.trial.workers, default=None)
+    return least if least is not None and least.trial.workers < subject.trial.workers else None

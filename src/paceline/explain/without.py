@@ -1,0 +1,88 @@
+"""A step if one cause were gone: what the calibrated model says when a resource is infinitely fast. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from paceline.explain.explanation import Rung
+from paceline.explain.finding import Range
+from paceline.model.calibration import Calibration
+from paceline.model.conditions import Conditions
+from paceline.model.parameters import INDEX
+from paceline.model.predict import LEVEL
+from paceline.model.step import Floats
+from paceline.model.stragglers import ALIKE
+from paceline.model.terms import BANDWIDTH, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER, step_terms
+
+GONE = {
+    INPUT: ("input_s", "input_per_sample_s"),
+    LATENCY: ("alpha_s",),
+    BANDWIDTH: ("byte_s", "wire"),
+    CONTENTION: ("contention",),
+    OVERHEAD: ("overhead_s",),
+}
+"""Cause → parameters that are nothing without it."""
+COMPUTING = ("forward_s", "forward_per_sample_s", "backward_s", "backward_per_sample_s")
+REMOVABLE = (*GONE, STRAGGLER)
+WORTH_A_RUNG = 0.01
+"""A cause whose removal shortens the step by less is no rung of the ladder."""
+MOST_DRAWS = 60
+"""Of the calibration's draws: enough for a 90 % interval of a ratio."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Setting:
+    """A trial as the model sees it."""
+
+    calibration: Calibration
+    conditions: Conditions
+    starved: float = 0.0
+    """Part of its computing that was waiting for a core; the model knows only computing as a whole."""
+
+    def step_s(self, removed: Collection[str] = (), vector: Floats | None = None) -> float:
+        """The step when these causes are gone."""
+        moved = (self.calibration.vector if vector is None else vector).copy()
+        for cause in removed:
+            for name in GONE.get(cause, ()):
+                moved[INDEX[name]] = 0.0
+        if CONTENTION in removed:
+            moved[[INDEX[name] for name in COMPUTING]] *= 1 - self.starved
+        conditions = replace(self.conditions, latency_s=None) if LATENCY in removed else self.conditions
+        straggling = ALIKE if STRAGGLER in removed else self.calibration.straggling
+        return step_terms(moved, conditions, straggling).step_s
+
+    def gain(self, removed: Collection[str]) -> Range:
+        """Step now ÷ step without these causes, with its interval."""
+        value = self.step_s() / self.step_s(removed)
+        draws = self.calibration.draws[:MOST_DRAWS]
+        ratios = [self.step_s((), draw) / self.step_s(removed, draw) for draw in draws]
+        return widened(value, np.array(ratios), self.calibration.residual)
+
+
+def widened(value: float, draws: Floats, own: float) -> Range:
+    """A factor with the spread of its draws and the model's own error, as independent."""
+    tail = (1 - LEVEL) / 2
+    logs = np.log(draws / value) if len(draws) else np.zeros(1)
+    down, up = np.quantile(logs, [tail, 1 - tail])
+    low, high = -np.hypot(min(down, 0.0), own), np.hypot(max(up, 0.0), own)
+    return Range(value=value, low=value * float(np.exp(low)), high=value * float(np.exp(high)))
+
+
+def ladder(setting: Setting, measured_s: float) -> tuple[Rung, ...]:
+    """What to remove first, then what holds it back next, and so on, until only computing is left."""
+    rungs: list[Rung] = []
+    removed: list[str] = []
+    whole = setting.step_s()
+    before = whole
+    while left := [cause for cause in REMOVABLE if cause not in removed]:
+        steps = {cause: setting.step_s([*removed, cause]) for cause in left}
+        best = min(steps, key=lambda cause: steps[cause])
+        if steps[best] > before * (1 - WORTH_A_RUNG):
+            break
+        removed.append(best)
+        before = steps[best]
+        rungs.append(Rung(cause=best, step_s=measured_s * before / whole, faster=whole / before))
+    return tuple(rungs)
