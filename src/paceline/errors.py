@@ -6,7 +6,8 @@
     ├── StoreError                4   the store cannot be read or written
     ├── RunIncompleteError        5   some planned runs did not end well (they are recorded)
     ├── SiteError                 6   the place where processes run is not there or refuses
-    └── FairnessError             7   a framework was not shown to compute the same as the reference
+    ├── FairnessError             7   a framework was not shown to compute the same as the reference
+    └── RegressionError           8   a trial became slower
 
 Exit codes 0 (all well), 130 (interrupted) and 70 (a defect of ours) complete the list; they are documented in
 docs/reference/commands.md. A leaf: imports nothing of ours.
@@ -51,6 +52,10 @@ class SiteError(PacelineError):
 
 class FairnessError(PacelineError):
     exit_code = 7
+
+
+class RegressionError(PacelineError):
+    exit_code = 8
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

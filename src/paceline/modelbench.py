@@ -182,7 +182,7 @@ def evidence_of_records(found: Sequence[Record]) -> list[Evidence]:
     @cache
     def ready(graph: str) -> Ready | None:
         mine = [record for record in found if record.trial.workload.graph == graph]
-        known = _graph_by_name(mine[0].trial)
+        known = graph_by_name(mine[0].trial)
         return ready_of(mine, known) if known is not None else None
 
     machines = {record.trial.id: str(record.machine.get("id", "unknown")) for record in found}
@@ -192,7 +192,7 @@ def evidence_of_records(found: Sequence[Record]) -> list[Evidence]:
     )  # fmt: skip
 
 
-def _graph_by_name(trial: Trial) -> Graph | None:
+def graph_by_name(trial: Trial) -> Graph | None:
     """Of a model of ours, if it is still the graph that was trained."""
     if trial.workload.model not in ZOO:
         return None

@@ -16,8 +16,8 @@ from schemas import SCHEMAS, SUFFIX, assert_valid, read_schema, validator
 from street import paceline, study_of, to_toml
 
 COMMANDS = (
-    "doctor", "env-list", "env-build", "env-remove", "probe", "plan", "run", "check", "compare", "calibrate", "predict",
-    "validate", "report", "import", "export",
+    "doctor", "env-list", "env-build", "env-remove", "probe", "probe-machine", "plan", "run", "check", "compare", "calibrate", "predict",
+    "validate", "explain", "report", "import", "export",
 )  # fmt: skip
 LIBRARIES = ("trial", "facts", "proof", "collectives")
 """Schemas that others refer to; no command prints them."""

@@ -27,6 +27,7 @@ COMMANDS = (
     "calibrate",
     "predict",
     "validate",
+    "explain",
     "report",
     "import",
     "export",

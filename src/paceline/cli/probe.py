@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from paceline.cli.output import add_common, command, say
+from paceline.cli.output import add_common, command, emit, say, show
 from paceline.cli.run import run_and_show
 from paceline.errors import PacelineError, SpecError
 from paceline.folders import store_folder
@@ -23,6 +23,9 @@ WARMUP_ROUNDS, ROUNDS = 3, 20
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("probe", help="what the machine itself can do: collectives and links")
     subjects = parser.add_subparsers(dest="subject", metavar="WHAT", required=True)
+    core = subjects.add_parser("machine", help="what one core can do at best: arithmetic and memory traffic")
+    add_common(core)
+    core.set_defaults(main=probe_machine)
     network = subjects.add_parser("network", help="time of collectives and messages against their size")
     network.add_argument("study", nargs="?", help="study file (TOML) with model = 'collective'; else one is made")
     network.add_argument("--framework", help=f"whose library to probe (default: {FRAMEWORK})")
@@ -33,6 +36,26 @@ def add_parser(commands: Any) -> None:
     network.add_argument("--again", action="store_true", help="add repeats to those already recorded")
     add_common(network)
     network.set_defaults(main=main)
+
+
+def probe_machine(args: argparse.Namespace) -> int:
+    """Measure the peak that `explain` holds steps against, and keep it."""
+    from dataclasses import asdict
+
+    from paceline.record.peak import write_peak
+    from paceline.run.lock import machine_lock
+    from paceline.run.roofline import measure_peak
+
+    with machine_lock(say):
+        peak = measure_peak()
+    path = write_peak(store_folder(args.store), peak)
+    if args.json:
+        emit({**asdict(peak), "file": str(path)})
+    else:
+        show(f"one core: {peak.flops_per_s / 1e9:.3g} GFLOP/s in single precision, {peak.bytes_per_s / 1e9:.3g} GB/s")
+        say(f"kept in {path}")
+        say(f"next: {command(args, 'explain', 'STUDY')}")
+    return 0
 
 
 def main(args: argparse.Namespace) -> int:

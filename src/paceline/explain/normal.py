@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from paceline.explain.explanation import Yardstick
 from paceline.explain.without import Setting
 from paceline.model.predict import predict
+from paceline.record.peak import Peak
 from paceline.stats import mean_interval
 from paceline.units import format_seconds
 
@@ -30,14 +30,6 @@ def by_model(setting: Setting, step_s: float) -> Yardstick:
         sentence=f"{words}: the model says {format_seconds(said.value)} "
         f"({format_seconds(said.low)} to {format_seconds(said.high)}, 90 %)",
     )  # fmt: skip
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Peak:
-    """What a machine was measured to do at best, on one core."""
-
-    flops_per_s: float
-    bytes_per_s: float
 
 
 def by_roofline(step_s: float, *, flops: float, moved_bytes: float, peak: Peak, cores: float) -> Yardstick:

@@ -90,17 +90,17 @@ def _of_run(record: Record) -> tuple[dict[str, float], int | None] | None:
     means = {name: float(by_step(measured, column).mean()) for name, column in phases.items()}
     computing = _sum([by_step(measured, phases[name]) for name in PASSES if name in phases])
     exchange = means.get(COMMUNICATION, 0.0)
-    ordinary, waiting, slow = 0.0, 0.0, None
-    if computing is not None:
-        ordinary = float(computing.mean())
-        if len(computing) > 1 and record.trial.framework.strategy_class != ASYNCHRONOUS:
-            slowest = straggling_of(computing).slowest
-            ordinary /= 1 + (slowest - 1) / len(computing)
-            waiting = max(0.0, float(computing.max(axis=0).mean()) - ordinary)
-            slow = int(computing.mean(axis=1).argmax()) if slowest > 1 else None
-            if COMMUNICATION in phases:
-                exchange = float(by_step(measured, phases[COMMUNICATION]).min(axis=0).mean())
-    starved = min(_starved(record, measured), ordinary)
+    mean = 0.0 if computing is None else float(computing.mean())
+    ordinary, waiting, slow = mean, 0.0, None
+    if computing is not None and len(computing) > 1 and record.trial.framework.strategy_class != ASYNCHRONOUS:
+        slowest = straggling_of(computing).slowest
+        ordinary /= 1 + (slowest - 1) / len(computing)
+        waiting = max(0.0, float(computing.max(axis=0).mean()) - ordinary)
+        slow = int(computing.mean(axis=1).argmax()) if slowest > 1 else None
+        if COMMUNICATION in phases:
+            exchange = float(by_step(measured, phases[COMMUNICATION]).min(axis=0).mean())
+    # An ordinary rank waits for a core by as much less than the mean as it computes.
+    starved = min(_starved(record, measured), mean) * (ordinary / mean if mean else 0.0)
     known = {
         INPUT: means.get("data", 0.0),
         COPY: means.get(COPY, 0.0),

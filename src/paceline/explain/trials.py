@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,7 +71,7 @@ def explain(
     label: str,
     smaller: Subject | None,
     experiment: Text,
-    yardsticks: Callable[[Subject], Sequence[Yardstick]] = lambda _subject: (),
+    yardsticks: Sequence[Yardstick] = (),
 ) -> Explanation:
     """All that can be said about one trial.
 
@@ -91,7 +91,7 @@ def explain(
         trial=subject.trial.id, label=label, step_s=step_s, shares=shares,
         findings=findings_of(shares, subject.spent, case, experiment, [record.run_id for record in subject.records]),
         ladder=ladder(subject.setting, step_s) if subject.setting else (),
-        loss=_loss(smaller, subject), yardsticks=(*normal, *yardsticks(subject)),
+        loss=_loss(smaller, subject), yardsticks=(*normal, *yardsticks),
         unknown=calibration.unidentified if calibration else ("no model could be fitted to these runs",),
     )  # fmt: skip
 

@@ -1,0 +1,155 @@
+"""Explanations joined with the rest: records of a store, the models of their families, and what the machine can do.
+
+Holds no logic of the stage; the command line, the report and the Python API sit on it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from paceline.errors import PacelineError
+from paceline.explain.experiment import experiment_for
+from paceline.explain.explanation import Explanation, Yardstick
+from paceline.explain.findings import Text
+from paceline.explain.normal import by_earlier, by_roofline
+from paceline.explain.regression import Moment
+from paceline.explain.trials import Subject, explain, smallest_of, subjects
+from paceline.model.calibrate import family_of, fit
+from paceline.model.calibration import Calibration
+from paceline.model.imported import read_imports, with_imports
+from paceline.model.observe import dilation_of
+from paceline.model.problem import Evidence
+from paceline.modelbench import evidence, evidence_of_records, graph_by_name
+from paceline.plan import Trial
+from paceline.record import MEASUREMENT, Record, summarize
+from paceline.record.peak import read_peak
+from paceline.workbench import Workbench, last_attempts, open_store
+from paceline.workloads import Graph
+from paceline.workloads.cost import cost
+
+PASSES_OVER_MEMORY = 4
+"""An output is written and read in the forward pass, and its gradient likewise in the backward pass."""
+
+
+def fitted(bench: Workbench, records: Sequence[Record]) -> list[tuple[Evidence, Calibration | None]]:
+    """The families of these records, each with its model."""
+    imports = read_imports(bench.folder, bench.study.name)
+    families = [with_imports(one, imports) for one in evidence(bench, records) if one.trainings]
+    return [(one, fit(one)) for one in families]
+
+
+def explain_study(bench: Workbench, labels: Mapping[str, str], only: str | None = None) -> list[Explanation]:
+    """Every trial of the study that was measured, or one of them.
+
+    Args:
+        labels: trial id → what it is called beside the others.
+        only: id of the one trial that is wanted.
+    """
+    records = [record for record in bench.records() if record.ok]
+
+    def graph(trial: Trial) -> Graph | None:
+        workload = bench.workload(trial.workload.model, trial.workload.options)
+        return workload if isinstance(workload, Graph) else None
+
+    found = subjects(fitted(bench, records), records)
+    return [
+        _explained(one, found, bench.folder, labels.get(one.trial.id, one.trial.label),
+                   experiment_for(bench.study, one.trial), graph)
+        for one in found if only in {None, one.trial.id}
+    ]  # fmt: skip
+
+
+def explain_trial(folder: Path, trial_id: str) -> Explanation:
+    """One trial of the store, by what is recorded of its family.
+
+    Raises:
+        PacelineError: nothing of it is recorded.
+    """
+    with open_store(folder) as store:
+        facts = {record.trial.id: record for record in store.records(with_samples=False)}
+        if trial_id not in facts:
+            near = ", ".join(sorted(key for key in facts if key.startswith(trial_id.partition(".")[0]))[:5])
+            raise PacelineError(
+                f"{trial_id}: neither a study file nor a trial that is recorded in {folder}",
+                hint=f"near it: {near}" if near else "list them: paceline export --format csv",
+            )
+        wanted = family_of(facts[trial_id].trial, "")
+        same = [key for key, record in facts.items() if family_of(record.trial, "") == wanted]
+        probes = [key for key, record in facts.items() if record.trial.workload.collective is not None]
+        records = last_attempts(store.records(trial_ids=[*same, *probes]))
+    records = [record for record in records if record.ok and record.kind == MEASUREMENT]
+    families = [(one, fit(one)) for one in evidence_of_records(records) if one.trainings]
+    found = subjects(families, records)
+    mine = next((one for one in found if one.trial.id == trial_id), None)
+    if mine is None:
+        raise PacelineError(
+            f"{trial_id}: no run of it ended well with numbers", hint="run it again: paceline run STUDY --retry-failed"
+        )
+    return _explained(mine, found, folder, mine.trial.label, lambda _question, _axes: "", graph_by_name)
+
+
+def _explained(
+    subject: Subject,
+    others: Sequence[Subject],
+    folder: Path,
+    label: str,
+    experiment: Text,
+    graph: Callable[[Trial], Graph | None],
+) -> Explanation:
+    found = [_roofline(subject, folder, graph), by_earlier(*_before_and_after(subject))]
+    yardsticks: list[Yardstick] = [one for one in found if one is not None]
+    return explain(
+        subject, label=label, smaller=smallest_of(subject, others), experiment=experiment, yardsticks=yardsticks
+    )
+
+
+def _roofline(subject: Subject, folder: Path, graph: Callable[[Trial], Graph | None]) -> Yardstick | None:
+    trial = subject.trial
+    peak = read_peak(folder, subject.records[0].machine["id"]) if subject.records else None
+    if peak is None or trial.framework.simulated or trial.cluster.device != "cpu" or (known := graph(trial)) is None:
+        return None
+    needed, batch = cost(known), trial.workload.batch_per_worker
+    share = float(trial.cluster.options.get("core_share") or 1.0)
+    return by_roofline(
+        subject.step_s, flops=(needed.forward_flops + needed.backward_flops) * batch,
+        moved_bytes=PASSES_OVER_MEMORY * needed.activation_bytes * batch, peak=peak,
+        cores=trial.cluster.threads_per_worker * share,
+    )  # fmt: skip
+
+
+def _before_and_after(subject: Subject) -> tuple[list[float], list[float]]:
+    """Steps of the runs of the last state of tool and environment, and those of all earlier ones, on its machine."""
+    runs = sorted(subject.records, key=lambda record: record.started)
+    here = [record for record in runs if record.machine["id"] == runs[-1].machine["id"]]
+    last = _versions(here[-1])
+    steps = [(_versions(record) == last, _step_s(record)) for record in here]
+    return [step for same, step in steps if same], [step for same, step in steps if not same]
+
+
+def _step_s(record: Record) -> float:
+    summary = summarize(record)
+    if summary is None:
+        raise ValueError(f"{record.run_id}: no step was measured")
+    return summary.step_s / dilation_of(record.trial)
+
+
+def _versions(record: Record) -> dict[str, str]:
+    """What may make the same trial faster or slower."""
+    return {
+        "paceline": record.paceline, "environment": str(record.environment.get("fingerprint", "")),
+        "worker": str(record.inputs.get("worker", "")), "kernel": str(record.machine.get("kernel", "")),
+    }  # fmt: skip
+
+
+def history(bench: Workbench) -> dict[str, list[Moment]]:
+    """Trial and machine → all runs that ended well, in time."""
+    found: dict[str, list[Moment]] = {}
+    for record in bench.records():
+        if record.ok and summarize(record) is not None:
+            key = f"{record.trial.id}@{record.machine['id']}"
+            moment = Moment(
+                started=record.started, step_s=_step_s(record), run=record.run_id, versions=_versions(record)
+            )
+            found.setdefault(key, []).append(moment)
+    return found

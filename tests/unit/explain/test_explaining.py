@@ -1,0 +1,191 @@
+"""Findings, ladder and loss of trials whose truth is known, since the model's own law made them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from paceline.explain.changes import Case, change_for
+from paceline.explain.explanation import Share
+from paceline.explain.finding import CAUSES, COPY, MEASURED, Finding, Number, Range
+from paceline.explain.findings import findings_of
+from paceline.explain.shares import loss_between, seconds_by_cause, shares_of
+from paceline.explain.spent import EXCHANGE, Spent
+from paceline.explain.without import REMOVABLE, Setting, ladder
+from paceline.model.calibrate import family_of
+from paceline.model.calibration import FITTED, Calibration, Hull
+from paceline.model.conditions import Conditions
+from paceline.model.parameters import as_vector
+from paceline.model.stragglers import ALIKE, Straggling
+from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.spec.networks import NETWORKS
+from records import make_trial
+
+LAW = {
+    "forward_s": 10e-3, "backward_s": 20e-3, "update_s": 2e-3, "overhead_s": 4e-3, "input_s": 5e-3, "alpha_s": 1e-4,
+    "byte_s": 5e-9, "wire": 1.0, "start": 1.0,
+}  # fmt: skip
+
+
+def setting(workers=4, *, starved=0.0, straggling=ALIKE, messages=(2e6,), trial=None, **law):
+    vector = as_vector({**LAW, **law})
+    calibration = Calibration(
+        family=family_of(trial or make_trial(workers=workers), "here"), by=FITTED, vector=vector, low=vector,
+        high=vector, draws=np.array([vector * 0.99, vector * 1.01]), straggling=straggling,
+        hull=Hull(workers=(1, workers), hosts=(1, 1), batch=(1, 8), bandwidth=None), residual=0.02, held_out=3,
+        noise=0.01,
+    )  # fmt: skip
+    asked = Conditions(workers=workers, hosts=1, batch=8.0, messages=messages)
+    return Setting(calibration=calibration, conditions=asked, starved=starved)
+
+
+def spent(**seconds):
+    whole = {
+        INPUT: 5e-3, COPY: 0.0, COMPUTE: 30e-3, EXCHANGE: 10e-3, CONTENTION: 0.0, OVERHEAD: 4e-3, STRAGGLER: 0.0,
+        **seconds,
+    }  # fmt: skip
+    return Spent(seconds=whole, spread=dict.fromkeys(whole, 0.01), by=MEASURED, slowest=None, runs=("run-1", "run-2"))
+
+
+def found(shares, case=None, **fields):
+    case = case or Case(trial=make_trial(), setting=setting(), cores=2)
+    return findings_of(shares, spent(), case, lambda _question, _axes: "a study", ["run-1"], **fields)
+
+
+def shares(**parts):
+    left = 1 - sum(parts.values())
+    words = {name.replace("_", " "): part for name, part in parts.items()}
+    return [Share(cause=one, measured=left if one == COMPUTE else words.get(one, 0.0), modelled=None) for one in CAUSES]
+
+
+def test_largest_finding_comes_first_and_computing_last():
+    findings = found(shares(input=0.2, straggler_wait=0.3, framework_overhead=0.02))
+
+    assert [one.cause for one in findings] == [STRAGGLER, INPUT, COMPUTE]
+
+
+def test_where_nothing_holds_it_back_computing_is_named():
+    (only,) = found(shares(input=0.01))
+
+    assert only.cause == COMPUTE
+    assert only.sentence.startswith("Nothing holds it back but computing")
+
+
+def test_every_cause_has_a_sentence_and_evidence():
+    for cause in CAUSES:
+        whole = [Share(cause=one, measured=1.0 if one == cause else 0.0, modelled=0.9) for one in CAUSES]
+        first = found(whole)[0]
+
+        assert first.cause == cause
+        assert "100%" in first.sentence
+        assert first.numbers
+        assert first.records == ("run-1", "run-2")
+
+
+def test_finding_without_evidence_is_refused():
+    with pytest.raises(ValueError, match="without evidence"):
+        Finding(cause=INPUT, sentence="", share=0.5, gain=None, by=MEASURED, sure="", numbers=(), records=("run",))
+
+
+def test_disagreement_with_the_model_is_said():
+    whole = [Share(cause=one, measured=0.5 if one in {INPUT, COMPUTE} else 0.0, modelled=0.1) for one in CAUSES]
+
+    assert "distrust one of the two" in found(whole)[0].sure
+
+
+def test_small_buckets_are_named_where_there_are_many_messages():
+    many = Case(trial=make_trial(knobs={"bucket_bytes": 1e4}), setting=setting(messages=(1e4,) * 50), cores=2)
+    finding = found(shares(communication_latency=0.4), many)[0]
+
+    assert finding.sentence.startswith("Buckets are too small: the latency of 50 messages")
+    assert finding.change.axes == {"framework.torch.bucket_bytes": 500000}
+    assert finding.change.gain.value > 1
+    assert finding.experiment == "a study"
+
+
+def test_too_many_threads_are_counted():
+    crowded = Case(trial=make_trial(workers=2, threads=2, oversubscribe=True), setting=setting(), cores=2)
+    finding = found(shares(contention_for_cores=0.4), crowded)[0]
+
+    assert "4 of them want 2 cores" in finding.sentence
+    assert finding.change.axes == {"cluster.threads_per_worker": 1}
+    assert finding.change.gain == Range(value=pytest.approx(np.sqrt(2)), low=1.0, high=2.0)
+
+
+def test_slow_host_is_named():
+    slow = Case(trial=make_trial(), setting=setting(), cores=2, slow_host="lab-2")
+
+    assert found(shares(straggler_wait=0.4), slow)[0].sentence.startswith("Host lab-2 is slower than the others")
+
+
+def test_faster_link_is_one_that_has_a_name():
+    slow = make_trial(hosts=2, network=NETWORKS["100Mbit"], site="lab")
+    slower = setting()
+    case = Case(
+        trial=slow, cores=1,
+        setting=replace(slower, conditions=slower.conditions.change(hosts=4, bandwidth=100e6 / 8)),
+    )  # fmt: skip
+    change = change_for(BANDWIDTH, case)
+
+    assert change.axes == {"cluster.network": "300Mbit"}
+    assert change.gain.low < change.gain.value < change.gain.high
+    assert change.gain.value > 1.5
+
+
+def test_every_cause_that_can_be_removed_shortens_the_step():
+    whole = setting(
+        starved=0.2, straggling=Straggling(spread=0.1, persistence=0.0, slowest=1.3), contention=0.1, start=0.2
+    )
+    for cause in REMOVABLE:
+        gain = whole.gain([cause])
+        assert gain.low <= gain.value <= gain.high
+        assert gain.value > 1, cause
+
+
+def test_ladder_falls_rung_by_rung_and_begins_with_what_helps_most():
+    rungs = ladder(setting(overhead_s=30e-3), measured_s=1.0)
+
+    assert rungs[0].cause == OVERHEAD
+    assert [one.step_s for one in rungs] == sorted((one.step_s for one in rungs), reverse=True)
+    assert all(one.faster == pytest.approx(1 / one.step_s) for one in rungs)
+    assert len({one.cause for one in rungs}) == len(rungs)
+
+
+def test_shares_sum_up_to_one_measured_and_modelled():
+    for one in (shares_of(spent(), setting()), shares_of(spent(), None)):
+        assert sum(share.measured for share in one) == pytest.approx(1.0)
+    assert sum(share.modelled for share in shares_of(None, setting(starved=0.3))) == pytest.approx(1.0)
+
+
+def test_exchange_is_split_as_the_model_splits_it():
+    seconds = seconds_by_cause(spent(), setting(alpha_s=1e-3, byte_s=1e-9, messages=(1e6,)))
+    # A ring of 4: 6 messages of 1 ms each, 1.5 MB of bytes at 1 ns.
+    assert seconds[LATENCY] == pytest.approx(10e-3 * 6 / 7.5)
+    assert seconds[BANDWIDTH] == pytest.approx(10e-3 * 1.5 / 7.5)
+
+
+def test_loss_splits_into_parts_that_sum_up_to_one():
+    alone = (spent(**{EXCHANGE: 0.0}), setting(1), 1, 8.0)
+    many = (spent(**{STRAGGLER: 5e-3}), setting(4), 4, 8.0)
+    loss = loss_between(alone, many)
+
+    assert sum(loss.parts.values()) == pytest.approx(1.0)
+    assert loss.efficiency == pytest.approx(39 / 54)
+    assert loss.parts[STRAGGLER] == pytest.approx(5 / 15)
+
+
+def test_strong_scaling_counts_what_a_sample_costs():
+    # Half the batch and the same fixed cost: that is lost, though the step is no longer.
+    loss = loss_between((spent(**{EXCHANGE: 0.0}), None, 1, 8.0), (spent(**{EXCHANGE: 0.0}), None, 2, 4.0))
+
+    assert loss.efficiency == pytest.approx(0.5)
+
+
+def test_nothing_is_lost_where_more_workers_are_as_fast():
+    assert loss_between((spent(), None, 1, 8.0), (spent(), None, 2, 8.0)) is None
+
+
+def test_numbers_say_where_they_come_from():
+    assert Number(name="step", value=1.0, unit="s", by=MEASURED).to_json()["by"] == "measured"
