@@ -8,10 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+from paceline.compare import Comparison
 from paceline.errors import PacelineError
 from paceline.explain.experiment import experiment_for
 from paceline.explain.explanation import Explanation, Yardstick
 from paceline.explain.findings import Text
+from paceline.explain.gap import Gap, Side, gap_between, layer_times
 from paceline.explain.normal import by_earlier, by_roofline
 from paceline.explain.regression import Moment
 from paceline.explain.trials import Subject, explain, smallest_of, subjects
@@ -20,10 +22,11 @@ from paceline.model.calibration import Calibration
 from paceline.model.imported import read_imports, with_imports
 from paceline.model.observe import dilation_of
 from paceline.model.problem import Evidence
-from paceline.modelbench import evidence, evidence_of_records, graph_by_name
+from paceline.modelbench import companion_records, evidence, evidence_of_records, graph_by_name
 from paceline.plan import Trial
 from paceline.record import MEASUREMENT, Record, summarize
 from paceline.record.peak import read_peak
+from paceline.stats import Verdict
 from paceline.workbench import Workbench, last_attempts, open_store
 from paceline.workloads import Graph
 from paceline.workloads.cost import cost
@@ -58,6 +61,33 @@ def explain_study(bench: Workbench, labels: Mapping[str, str], only: str | None 
                    experiment_for(bench.study, one.trial), graph)
         for one in found if only in {None, one.trial.id}
     ]  # fmt: skip
+
+
+def gaps_of(bench: Workbench, comparison: Comparison) -> list[Gap]:
+    """For every pair of rows that are really different: why."""
+    records = [record for record in bench.records() if record.ok]
+    found = {one.trial.id: one for one in subjects(fitted(bench, records), records)}
+    _, profiles = companion_records(bench)
+    gaps = []
+    for pair in comparison.verdicts:
+        if pair.verdict != Verdict.DIFFERENT.words:
+            continue
+        sides = [_side(found.get(row.trial), row.label, profiles) for row in map(comparison.row, (pair.b, pair.a))]
+        if sides[0] is not None and sides[1] is not None:
+            gaps.append(gap_between(sides[0], sides[1], pair.factor.differing if pair.factor else ()))
+    return [gap for gap in gaps if gap is not None]
+
+
+def _side(subject: Subject | None, label: str, profiles: Sequence[Record]) -> Side | None:
+    if subject is None or subject.spent is None:
+        return None
+    trial = subject.trial
+    mine = [
+        record for record in profiles
+        if (record.trial.workload.graph, record.trial.framework.name) == (trial.workload.graph, trial.framework.name)
+        and record.trial.workload.batch_per_worker == trial.workload.batch_per_worker
+    ]  # fmt: skip
+    return Side(label=label, spent=subject.spent, setting=subject.setting, layers=layer_times(mine))
 
 
 def explain_trial(folder: Path, trial_id: str) -> Explanation:

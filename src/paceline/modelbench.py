@@ -25,6 +25,7 @@ from paceline.model.split import read_split, validate_family
 from paceline.model.validate import Validation
 from paceline.plan import Proposal, Trial
 from paceline.record import Record
+from paceline.record.archive import read_archive
 from paceline.record.record import MEASUREMENT
 from paceline.run.conformance import REFERENCE
 from paceline.spec import Study, read_study
@@ -50,7 +51,7 @@ def manner_of(trial: Trial) -> Manner:
 def evidence(bench: Workbench, records: Sequence[Record] | None = None) -> list[Evidence]:
     """What is recorded of a study's trials, and of collectives of the same frameworks, family by family."""
     found = bench.records() if records is None else list(records)
-    probes, profiles = _companion_records(bench)
+    probes, profiles = companion_records(bench)
     graphs = {record.trial.workload.graph: _graph(bench, record.trial) for record in found}
 
     @cache
@@ -69,7 +70,7 @@ def evidence(bench: Workbench, records: Sequence[Record] | None = None) -> list[
     )  # fmt: skip
 
 
-def _companion_records(bench: Workbench) -> tuple[list[Record], list[Record]]:
+def companion_records(bench: Workbench) -> tuple[list[Record], list[Record]]:
     """(collectives by themselves, layers one by one) of whatever study, in the same store."""
     if (store := bench.existing_store()) is None:
         return [], []
@@ -162,18 +163,33 @@ def split_validation(path: Path, store: str | None = None) -> Validation:
         PacelineError: the file, or what it names, is not there or cannot be read.
     """
     split = read_split(path)
-    with open_store(Path(store) if store else path.parent / split.records) as opened:
-        found = last_attempts(opened.records())
-    families = evidence_of_records([record for record in found if record.kind == MEASUREMENT])
+    families = evidence_of_records(records_in(Path(store) if store else path.parent / split.records))
     results, without = [], []
     for one in families:
-        fits = [training for training in one.trainings if split.fits(training)]
-        asked = [training for training in one.trainings if not split.fits(training)]
+        mine = [training for training in one.trainings if split.concerns(training)]
+        fits = [training for training in mine if split.fits(training)]
+        asked = [training for training in mine if not split.fits(training)]
+        if not mine:
+            continue
         if not asked or not fits:
             without.append(f"{one.family.label}: {'nothing to predict' if not asked else 'nothing to fit on'}")
             continue
         results.append(validate_family(one, fits, asked))
     return Validation(groups=tuple(results), without_rows=tuple(without))
+
+
+def records_in(place: Path) -> list[Record]:
+    """Measurements of a store or of an archive.
+
+    Raises:
+        PacelineError: it is neither.
+    """
+    if place.is_file():
+        found = read_archive(place)
+    else:
+        with open_store(place) as opened:
+            found = opened.records()
+    return [record for record in last_attempts(found) if record.kind == MEASUREMENT]
 
 
 def evidence_of_records(found: Sequence[Record]) -> list[Evidence]:

@@ -35,7 +35,7 @@ def add_parser(commands: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from paceline.explainbench import explain_study, explain_trial
+    from paceline.explainbench import explain_study, explain_trial, gaps_of
 
     folder = store_folder(args.store)
     is_study = args.what.endswith(".toml") or Path(args.what).exists()
@@ -43,10 +43,11 @@ def main(args: argparse.Namespace) -> int:
         return _regressions(args)
     if is_study:
         bench = _bench(args)
-        rows = {row.trial: row.label for row in bench.comparison().rows}
-        found = explain_study(bench, rows, only=args.trial)
+        comparison = bench.comparison()
+        found = explain_study(bench, {row.trial: row.label for row in comparison.rows}, only=args.trial)
+        gaps = gaps_of(bench, comparison) if args.trial is None else []
     else:
-        found = [explain_trial(folder, args.what)]
+        found, gaps = [explain_trial(folder, args.what)], []
     if not found:
         raise PacelineError(
             f"{args.what}: nothing is recorded {f'of {args.trial} ' if args.trial else ''}in {folder}",
@@ -55,11 +56,11 @@ def main(args: argparse.Namespace) -> int:
     if args.experiments:
         _write_experiments(Path(args.experiments), found)
     if args.json:
-        emit({"explanations": [one.to_json() for one in found]})
+        emit({"explanations": [one.to_json() for one in found], "gaps": [one.to_json() for one in gaps]})
         return 0
-    from paceline.report.explanation import explanation_text
+    from paceline.report.explanation import explanation_text, gap_text
 
-    show("\n\n\n".join(explanation_text(one, width()) for one in found))
+    show("\n\n\n".join([*(explanation_text(one, width()) for one in found), gap_text(gaps, width())]).rstrip())
     say(f"next: {command(args, 'recommend' if is_study else 'export', args.what if is_study else '')}".rstrip())
     return 0
 

@@ -1,4 +1,6 @@
-"""`paceline export`: records as CSV (a row a run), JSON (everything) or Parquet (every sample); a step as a trace."""
+"""`paceline export`: records as CSV (a row a run), JSON (everything), Parquet (every sample) or an archive; a step as a
+trace.
+"""
 
 from __future__ import annotations
 
@@ -10,11 +12,14 @@ from paceline.cli.output import add_common, command, emit, say
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.record import MEASUREMENT, Record
+from paceline.record.archive import write_archive
 from paceline.record.export import to_csv, to_json, write_parquet, write_text
 from paceline.spec import load_study
 from paceline.workbench import Workbench, last_attempts, open_store
 
 TRACES = ("perfetto", "chakra")
+FILES = {"parquet": (write_parquet, "samples.parquet"), "archive": (write_archive, "records.zip")}
+"""Formats that are no text → what writes them, and what such a file may be called."""
 
 
 def add_parser(commands: Any) -> None:
@@ -22,13 +27,13 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("study", nargs="?", help="study file (TOML); without it: all records of the store")
     parser.add_argument(
         "--format",
-        choices=("csv", "json", "parquet", *TRACES),
-        help="default: csv; perfetto, chakra: one measured step",
+        choices=("csv", "json", "parquet", "archive", *TRACES),
+        help="default: csv; archive: everything in one small file; perfetto, chakra: one measured step",
     )
     parser.add_argument("--run", metavar="ID", help="traces: of which run; by default the last with most workers")
     parser.add_argument("--samples", action="store_true", help="JSON: raw samples too (parquet always has them)")
     parser.add_argument(
-        "--output", metavar="FILE", help="write to a file instead of stdout (parquet and chakra need one)"
+        "--output", metavar="FILE", help="write to a file instead of stdout (parquet, archive and chakra need one)"
     )
     add_common(parser)
     parser.set_defaults(main=main)
@@ -39,13 +44,11 @@ def main(args: argparse.Namespace) -> int:
     records = chosen(args)
     if form in TRACES:
         return _trace(args, form, records)
-    if form == "parquet":
+    if form in FILES:
+        write, example = FILES[form]
         if not args.output:
-            raise PacelineError(
-                "parquet is not text",
-                hint="name a file: add --output samples.parquet",
-            )
-        write_parquet(records, Path(args.output))
+            raise PacelineError(f"{form} is not text", hint=f"name a file: add --output {example}")
+        write(records, Path(args.output))
         say(f"written: {args.output} ({len(records)} run(s))")
         return 0
     if form == "json" and not args.output:

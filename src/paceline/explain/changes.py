@@ -42,16 +42,32 @@ def change_for(cause: str, case: Case) -> Change | None:
 
 
 def _input(case: Case) -> Change:
-    workload = case.trial.workload
-    gain = _predicted(case, "input=x2")
-    if workload.input == "pipeline":
+    workload, cluster = case.trial.workload, case.trial.cluster
+    if workload.input != "pipeline":
+        return Change(
+            words="fetch the next batch while the step computes, or make it cheaper to read", what_if="input=x2",
+            gain=_predicted(case, "input=x2"),
+        )  # fmt: skip
+    if case.cores and case.cores > cluster.workers_per_host * cluster.threads_per_worker:
         more = max(1, workload.loader_workers * 2)
         return Change(
             words=f"feed it by {more} loader processes a worker instead of {workload.loader_workers}",
-            axes={"workload.loader_workers": more}, what_if="input=x2", gain=_open_above(gain, case, INPUT),
+            axes={"workload.loader_workers": more}, what_if="input=x2", gain=_fed(case, "input=x2", least=1.0),
         )  # fmt: skip
-    return Change(words="fetch the next batch while the step computes, or make it cheaper to read", what_if="input=x2",
-                  gain=_open_above(gain, case, INPUT))  # fmt: skip
+    return Change(
+        words="prepare samples once and keep them in memory: loader processes would take the cores that compute",
+        axes={"workload.input": "resident", "workload.loader_workers": 0}, what_if="input=x1000",
+        gain=_fed(case, "input=x1000", least=np.inf),
+    )  # fmt: skip
+
+
+def _fed(case: Case, what_if: str, *, least: float) -> Range | None:
+    """What cheaper input brings: no less than `least`, no more than if it and what it takes from computing were gone."""
+    gain = _predicted(case, what_if)
+    if gain is None or case.setting is None:
+        return gain
+    most = case.setting.gain([INPUT, CONTENTION]).high
+    return Range(value=gain.value, low=min(gain.low, least), high=max(gain.high, most))
 
 
 def _bandwidth(case: Case) -> Change:
@@ -174,10 +190,3 @@ def _ratio(
     draws = np.array([ratio(now, then) for now, then in pairs])
     return widened(ratio(before.vector, after.vector), draws, before.residual)
 
-
-def _open_above(gain: Range | None, case: Case, cause: str) -> Range | None:
-    """A gain that may go as far as if the cause were gone: twice the loaders may be all that was missing."""
-    if gain is None or case.setting is None:
-        return gain
-    most = case.setting.gain([cause]).high
-    return Range(value=gain.value, low=min(gain.low, 1.0), high=max(gain.high, most))

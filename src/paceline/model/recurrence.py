@@ -88,8 +88,8 @@ def sharded(stages: list[Stage], gather: Cost, scatter: Cost, profile: Profile) 
     for turn, index in enumerate(order):
         if turn > 0:  # the last stage is still there from its forward pass
             allowed = backward[turn - 2] if turn >= 2 else computed[-1]
-            # What was scattered before this gather was asked for goes first.
-            while scatters and scatters[0][0] <= max(stream, allowed):
+            # First come, first served: what was ready before this gather was asked for goes first.
+            while scatters and scatters[0][0] <= allowed:
                 when, cost = scatters.pop(0)
                 stream = max(stream, when) + cost
             stream = max(stream, allowed) + gather_s[index]

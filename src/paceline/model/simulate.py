@@ -193,3 +193,54 @@ def jobs_on_one_link(compute_s: Sequence[float], carry_s: Sequence[float], *, st
         ends += before
     simulation.run()
     return [(end.ended_s or 0.0) / steps for end in ends]
+
+
+def asynchronous_steps(compute_s: float, latency_s: float, busy_s: float, *, workers: int, steps: int) -> float:
+    """Seconds from one step of a worker to its next, over the second half of so many steps, through one server that takes
+    one request at a time.
+    """
+    simulation, server = Simulation(), Stream()
+    halves: list[Task] = []
+    ends: list[Task] = []
+    for _ in range(workers):
+        before: list[Task] = []
+        for number in range(steps):
+            computed = simulation.task(compute_s + latency_s, before)
+            served = simulation.task(busy_s, [computed], server)
+            before = [simulation.task(latency_s, [served])]
+            if number == steps // 2 - 1:
+                halves += before
+        ends += before
+    simulation.run()
+    taken = [(end.ended_s or 0.0) - (half.ended_s or 0.0) for half, end in zip(halves, ends, strict=True)]
+    return sum(taken) / workers / (steps - steps // 2)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recovery:
+    """How a training survives failures."""
+
+    every: int
+    """Steps from one checkpoint to the next."""
+    checkpoint_s: float
+    restart_s: float
+    """From a failure until steps are taken again, from the last checkpoint on."""
+
+
+def with_failures(step_s: float, steps: int, recovery: Recovery, failures_s: Iterable[float]) -> float:
+    """Seconds of a training that fails at these moments: what was done since the last checkpoint is done again.
+
+    Args:
+        failures_s: since the start; one that falls into a restart begins it anew.
+    """
+    now, done, kept = 0.0, 0, 0
+    left = deque(sorted(failures_s))
+    while done < steps:
+        writes = (done + 1) % recovery.every == 0 and done + 1 < steps
+        end = now + step_s + (recovery.checkpoint_s if writes else 0.0)
+        if left and left[0] < end:
+            now, done = left.popleft() + recovery.restart_s, kept
+            continue
+        now, done = end, done + 1
+        kept = done if writes else kept
+    return now

@@ -1,7 +1,8 @@
 """Splits of our own records, fixed in a file before the test runs, and what all models make of them.
 
 [split]
-records = "../records/lab-resnet44"       # a store, beside the file
+records = "../records/lab.zip"            # an archive of records or a store, beside the file
+only = "model=resnet44"                   # which of them it is about; left out: all
 fit = "hosts<=2 and network!=300Mbit"     # columns: workers, hosts, batch, network, framework, model
 """
 
@@ -25,6 +26,8 @@ from paceline.model.tables import Point, Row, matching
 from paceline.model.validate import GroupResult
 from paceline.spec.toml_file import read_toml
 
+LEAST_TRIALS = 1
+"""On each side. A row is a trial here, the mean of its runs, and not one of many readings of a table."""
 COLUMNS = ("workers", "hosts", "batch", "network", "framework", "model", "strategy", "dilation")
 
 
@@ -34,6 +37,10 @@ class Split:
 
     records: str
     condition: str
+    only: str | None = None
+
+    def concerns(self, training: Training) -> bool:
+        return self.only is None or matching(self.only, COLUMNS)(row_of(training))
 
     def fits(self, training: Training) -> bool:
         return matching(self.condition, COLUMNS)(row_of(training))
@@ -50,7 +57,7 @@ def read_split(path: Path) -> Split:
     missing = [key for key in ("records", "fit") if not isinstance(data.get(key), str)]
     if missing:
         raise SpecError(f"{path}: [split] lacks {', '.join(missing)}", hint="see validation/splits")
-    return Split(records=data["records"], condition=data["fit"])
+    return Split(records=data["records"], condition=data["fit"], only=data.get("only"))
 
 
 def row_of(training: Training) -> Row:
@@ -78,7 +85,7 @@ def validate_family(evidence: Evidence, known: Sequence[Training], asked: Sequen
     intervals = np.array([one.step.low for one in said]), np.array([one.step.high for one in said])
     return GroupResult(
         group=evidence.family.label, n_fit=len(known), points=tuple(points), predicted=predicted, intervals=intervals,
-        noise=calibration.noise,
+        noise=calibration.noise, least_rows=LEAST_TRIALS,
     )  # fmt: skip
 
 

@@ -32,10 +32,12 @@ class GroupResult:
     """Of our model."""
     noise: float | None
     """Spread of rows that repeat each other, as a fraction; None where none do."""
+    least_rows: int = LEAST_ROWS
+    """On each side, for the group to count."""
 
     @property
     def counts(self) -> bool:
-        return self.n_fit >= LEAST_ROWS and len(self.points) >= LEAST_ROWS
+        return self.n_fit >= self.least_rows and len(self.points) >= self.least_rows
 
     def figures(self, model: str) -> Figures:
         own = self.intervals if model == Structural.name else None
@@ -49,6 +51,10 @@ class Validation:
     groups: tuple[GroupResult, ...]
     without_rows: tuple[str, ...]
     """Groups in which nothing is to be predicted, or nothing to be fitted on."""
+
+    @property
+    def least_rows(self) -> int:
+        return max((group.least_rows for group in self.groups), default=LEAST_ROWS)
 
     @property
     def models(self) -> list[str]:
@@ -81,7 +87,7 @@ class Validation:
                 for one in self.groups
             ],
             "without_rows": list(self.without_rows),
-            "least_rows": LEAST_ROWS,
+            "least_rows": self.least_rows,
         }  # fmt: skip
 
 

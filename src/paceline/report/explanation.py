@@ -7,6 +7,7 @@ from datetime import datetime, timezone
 
 from paceline.explain.explanation import Explanation
 from paceline.explain.finding import Finding, Range
+from paceline.explain.gap import Gap
 from paceline.explain.regression import ChangePoint
 from paceline.report.glyphs import MEASURED
 from paceline.report.lists import items, wrap
@@ -86,6 +87,20 @@ def _loss(found: Explanation, width: int) -> str:
         f"lost ({loss.by}); of that"
     )
     return items(heading, lines, width)
+
+
+def gap_text(gaps: Sequence[Gap], width: int) -> str:
+    """Why one trial is slower than another; "" where no two differ."""
+    lines = []
+    for one in gaps:
+        parts = sorted(one.parts.items(), key=lambda part: -part[1])
+        split = ", ".join(f"{part:+.0%} {cause}" for cause, part in parts if abs(part) >= LEAST_SHOWN)
+        layers = ", ".join(
+            f"{layer.layer} {format_seconds(layer.slower_s)} against {format_seconds(layer.faster_s)}"
+            for layer in one.layers
+        )
+        lines.append(f"{one.sentence}. All of it ({one.by}): {split}{f'. Layers, forward: {layers}' if layers else ''}")
+    return items("Why one is slower than another", lines, width)
 
 
 def change_point_text(found: Sequence[ChangePoint], width: int) -> str:

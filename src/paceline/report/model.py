@@ -200,7 +200,8 @@ FIGURES = ("mape", "median", "p95", "max", "bias", "spearman", "coverage")
 
 def validation_text(validation: Validation, width: int, *, points: bool) -> str:
     """Each model's figures over all groups, then group by group."""
-    blocks = [f"mean over {len(validation.counted())} group(s) with at least 10 rows on each side"]
+    counted, least = len(validation.counted()), validation.least_rows
+    blocks = [f"mean over {counted} group(s){f' with at least {least} rows on each side' if least > 1 else ''}"]
     models = validation.models
     names = Column(header="model", cells=tuple(models), right=False)
     overall = [validation.overall(model) for model in models]

@@ -1,0 +1,146 @@
+"""Named pieces of the model against an event simulation that does not know them, over random configurations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from paceline.model.feeding import fed
+from paceline.model.recurrence import closed, pipelined, sharded
+from paceline.model.servers import Service, asynchronous_step
+from paceline.model.shared import crowded_step, shared_link_step
+from paceline.model.simulate import (
+    Recovery,
+    Simulation,
+    Stream,
+    asynchronous_steps,
+    jobs_on_one_link,
+    with_failures,
+)
+from paceline.model.step import Profile, Stage
+
+SECONDS = st.floats(1e-3, 1.0)
+
+
+@given(compute=SECONDS, carry=SECONDS, jobs=st.integers(1, 6))
+def test_equal_jobs_on_one_link_are_as_the_simulation_has_them(compute, carry, jobs):
+    simulated = jobs_on_one_link([compute] * jobs, [carry] * jobs, steps=5)
+
+    assert simulated == pytest.approx([shared_link_step(compute, carry, jobs=jobs)] * jobs, rel=1e-9)
+
+
+@given(compute=SECONDS, latency=st.floats(0, 0.01), size=st.floats(1e3, 1e8), workers=st.integers(1, 8))
+def test_asynchronous_workers_are_as_the_simulation_has_them(compute, latency, size, workers):
+    service = Service(size=size, latency_s=latency, byte_s=1e-9)
+    simulated = asynchronous_steps(compute, latency, service.busy_s, workers=workers, steps=40 * workers)
+
+    assert asynchronous_step(compute, service, workers=workers) == pytest.approx(simulated, rel=1e-9)
+
+
+def test_more_servers_serve_more_workers():
+    one, four = (Service(size=1e8, latency_s=1e-4, byte_s=1e-9, servers=servers) for servers in (1, 4))
+
+    assert asynchronous_step(0.1, one, workers=8) == pytest.approx(8 * 0.2)
+    assert asynchronous_step(0.1, four, workers=8) == pytest.approx(8 * 0.05)
+
+
+def profile(**fields):
+    return Profile(
+        forward_s=np.array([0.01, 0.02]), backward_s=np.array([0.02, 0.04]), gradient_bytes=np.array([1e6, 1e6]),
+        **fields,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("loaders", "cores", "step"),
+    [(0, None, 0.09 + 0.3), (1, None, 0.3), (2, None, 0.15), (4, None, 0.09), (4, 1.0, 0.3)],
+)
+def test_loaders_feed_a_worker_as_far_as_there_are_cores(loaders, cores, step):
+    found = fed(profile(), 0.3, loaders=loaders, spare_cores=cores)
+
+    assert closed(found, exposed_s=0.0, communication_s=0.0).step_s == pytest.approx(step)
+
+
+def test_workers_that_outnumber_cores_take_turns():
+    assert crowded_step(0.1, [0.1] * 4, cores=2) == pytest.approx(0.2)
+    assert crowded_step(0.1, [0.1] * 2, cores=2) == pytest.approx(0.1)
+
+
+def simulated_pipeline(stages, hand_over_s, micro_batches):
+    """Every stage is a stream; the backward pass begins when the last micro-batch is through."""
+    simulation = Simulation()
+    streams = [Stream() for _ in stages]
+
+    def flow(times, order, start):
+        ends = []
+        for _ in range(micro_batches):
+            before = start
+            for place, station in enumerate(order):
+                moved = [simulation.task(hand_over_s, before)] if place else before
+                before = [simulation.task(times[station], moved, streams[station])]
+            ends += before
+        return ends
+
+    order = list(range(len(stages)))
+    forward = flow([stage.forward_s for stage in stages], order, [])
+    flow([stage.backward_s for stage in stages], order[::-1], forward)
+    return simulation.run()
+
+
+STAGES = st.lists(st.builds(Stage, forward_s=SECONDS, backward_s=SECONDS, bytes=st.floats(1e3, 1e8)), min_size=1, max_size=6)
+
+
+@given(stages=STAGES, hand_over=st.floats(0, 0.1), micro_batches=st.integers(1, 6))
+def test_pipeline_is_as_the_simulation_has_it(stages, hand_over, micro_batches):
+    expected = simulated_pipeline(stages, hand_over, micro_batches)
+
+    assert pipelined(stages, hand_over, micro_batches=micro_batches) == pytest.approx(expected, rel=1e-9)
+
+
+def simulated_shards(stages, gather, scatter):
+    """One stream carries, first come, first served; a gather may be one stage ahead of the computing."""
+    simulation, carry, compute = Simulation(), Stream(), Stream()
+    forward = []
+    for index, stage in enumerate(stages):
+        gathered = simulation.task(gather[index], forward[index - 2 : index - 1] if index >= 2 else [], carry)
+        forward.append(simulation.task(stage.forward_s, [gathered, *forward[-1:]], compute))
+    backward = []
+    for turn, index in enumerate(range(len(stages) - 1, -1, -1)):
+        needed = [*forward[-1:], *backward[-1:]]
+        if turn:
+            asked = backward[turn - 2 : turn - 1] if turn >= 2 else forward[-1:]
+            needed.append(simulation.task(gather[index], asked, carry))
+        backward.append(simulation.task(stages[index].backward_s, needed, compute))
+        simulation.task(scatter[index], backward[-1:], carry)
+    return simulation.run()
+
+
+@given(stages=STAGES, rate=st.floats(1e-10, 1e-7))
+def test_sharded_step_is_as_the_simulation_has_it(stages, rate):
+    sizes = np.array([stage.bytes for stage in stages])
+    idle = Profile(
+        forward_s=np.array([stage.forward_s for stage in stages]),
+        backward_s=np.array([stage.backward_s for stage in stages]), gradient_bytes=sizes,
+    )  # fmt: skip
+    terms = sharded(stages, lambda size: size * rate, lambda size: size * rate * 2, idle)
+
+    assert terms.step_s == pytest.approx(simulated_shards(stages, sizes * rate, sizes * rate * 2), rel=1e-9)
+
+
+RECOVERY = Recovery(every=10, checkpoint_s=0.5, restart_s=5.0)
+
+
+def test_training_without_failures_takes_its_steps_and_checkpoints():
+    assert with_failures(1.0, 30, RECOVERY, []) == pytest.approx(30 + 2 * 0.5)
+
+
+def test_failure_costs_the_restart_and_what_was_not_kept():
+    # Ten steps and a checkpoint are over at 10.5; four of the next ten are lost at 14.6.
+    assert with_failures(1.0, 30, RECOVERY, [14.6]) == pytest.approx(31 + 4.1 + 5.0)
+
+
+@given(st.lists(st.floats(0, 100), max_size=5))
+def test_failures_never_make_a_training_shorter(failures):
+    assert with_failures(1.0, 30, RECOVERY, failures) >= with_failures(1.0, 30, RECOVERY, [])
