@@ -88,14 +88,19 @@ def _graph(bench: Workbench, trial: Trial) -> Graph | None:
     return workload if isinstance(workload, Graph) else None
 
 
+def fitted(bench: Workbench, records: Sequence[Record] | None = None) -> list[Calibration]:
+    """Every family of a study that was measured, from what is recorded and imported, or from these records."""
+    imports = read_imports(bench.folder, bench.study.name)
+    return [fit(with_imports(one, imports)) for one in evidence(bench, records) if one.trainings]
+
+
 def calibrate(bench: Workbench) -> list[Calibration]:
     """Fit every family of a study that was measured, and keep the result.
 
     Raises:
         PacelineError: nothing is recorded.
     """
-    imports = read_imports(bench.folder, bench.study.name)
-    found = [fit(with_imports(one, imports)) for one in evidence(bench) if one.trainings]
+    found = fitted(bench)
     if not found:
         raise PacelineError(
             f"{bench.study.source}: nothing is recorded yet in {bench.folder}",
