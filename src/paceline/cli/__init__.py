@@ -27,6 +27,7 @@ COMMANDS = (
     "calibrate",
     "predict",
     "validate",
+    "recommend",
     "report",
     "import",
     "export",
