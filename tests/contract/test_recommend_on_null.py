@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +13,7 @@ import pytest
 from paceline.frameworks.null import KNOBS, law_step_s
 from paceline.spec import parse_study
 from schemas import assert_valid
-from street import paceline, study_of, to_toml
+from street import command_environment, paceline, study_of, to_toml
 
 CHEAP = {
     "compute_s": 12e-3, "compute_per_sample_s": 1e-3, "alpha_s": 1e-4, "beta_s_per_byte": 2e-8, "overlap": 0.4,
@@ -175,3 +177,18 @@ def test_a_study_that_was_not_run_says_what_to_type_next(tmp_path: Path) -> None
     assert done.returncode == 1
     assert "nothing is recorded yet" in done.stderr
     assert "paceline calibrate" in done.stderr
+
+
+def test_with_the_best_held_out_it_is_recommended_all_the_same(cheap: Path) -> None:
+    program = Path(__file__).parents[2] / "benchmarks" / "regret.py"
+    done = subprocess.run(
+        [sys.executable, str(program), "study.toml", "--store", str(cheap / "store"), "--json"],
+        cwd=cheap, env=command_environment(cheap), capture_output=True, text=True, check=False, timeout=300,
+    )  # fmt: skip
+
+    assert done.returncode == 0, done.stderr
+    (contest,) = json.loads(done.stdout)["rows"]
+    assert contest["configurations"] == 4
+    assert contest["predicted"] is True
+    assert contest["best"] == contest["chosen"]
+    assert contest["regret"] == 0

@@ -87,7 +87,7 @@ def task(trial: Trial) -> tuple[str, str, str, str]:
 
 def measured(known: Known) -> tuple[list[Candidate], list[str]]:
     """Rows of the comparison with two good runs or more, one a configuration; what was left out, in sentences."""
-    found: dict[str, Candidate] = {}
+    found: dict[tuple[str, str | None, str | None], Candidate] = {}
     reasons: dict[str, list[str]] = {}
     for runs, row in zip(known.runs, known.comparison.rows, strict=True):
         rounds = _rounds(runs)
@@ -99,13 +99,10 @@ def measured(known: Known) -> tuple[list[Candidate], list[str]]:
             trial=runs.trial, throughput=interval_of(rounds), by=MEASURED, runs=runs, row=row,
             memory_bytes=max(runs.by_round("peak_rss_rank_bytes").values(), default=None),
         )  # fmt: skip
-        first = found.setdefault(candidate.identity, candidate)
+        first = found.setdefault((candidate.identity, runs.machine, runs.fingerprint), candidate)
         if first is not candidate:
-            reasons.setdefault(DOUBLES, []).append(row.label)
+            reasons.setdefault("differs from another in nothing that one would choose", []).append(row.label)
     return list(found.values()), [f"{_first_of(labels)}: {why}" for why, labels in reasons.items()]
-
-
-DOUBLES = "differs from another in nothing that one would choose"
 
 
 def _too_little(row: Row, rounds: Mapping[int, float], runs: Runs) -> str:

@@ -14,7 +14,7 @@ from paceline.recommend.candidates import Candidate, Known, identity, measured, 
 from paceline.recommend.comparable import one_list, stands_alone
 from paceline.recommend.experiment import fitting
 from paceline.recommend.forecasts import forecasts
-from paceline.recommend.objective import COST, EPOCH_TIME, NAMES, Goal, Prices, Wish, scaled
+from paceline.recommend.objective import COST, EPOCH_TIME, Goal, Prices, Wish, scaled
 from paceline.stats import Verdict
 
 MOST_TRIALS = 3
@@ -109,9 +109,8 @@ def cannot_be_told_apart(first: Candidate, other: Candidate, goal: Goal, compari
 
 def _check_names(rows: Sequence[Candidate], wish: Wish) -> None:
     """A name that no trial of the study has is a slip of the pen."""
-    there: Mapping[str, Callable[[Trial], str | None]] = _NAMES
-    for key in NAMES:
-        names = {name for one in rows if (name := there[key](one.trial)) is not None}
+    for key, name_of in _NAMES.items():
+        names = {name for one in rows if (name := name_of(one.trial)) is not None}
         for word in getattr(wish.within, key):
             _check_name(key, word, names)
 
