@@ -1,8 +1,8 @@
 """What is lost by following a recommendation that could not know the best configuration.
 
 Reads what is recorded of a study and runs nothing. In each contest (the best on a network, the framework at a size) the
-best that was measured is held out, calibrations are fitted without it, and a recommendation among the configurations of the
-contest is followed: it should be as good as the best, or lose no more than 5 %.
+best that was measured is held out, calibrations are fitted without it, and a recommendation among the configurations of
+the contest is followed: it should be as good as the best, or lose no more than 5 %.
 """
 
 from __future__ import annotations

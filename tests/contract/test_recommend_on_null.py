@@ -138,7 +138,8 @@ def test_trying_it_confirms_the_prediction_and_is_remembered(tmp_path: Path) -> 
 
 
 def test_without_a_calibration_what_was_measured_is_ranked(tmp_path: Path) -> None:
-    (tmp_path / "study.toml").write_text(to_toml(study_of(CHEAP, cluster={"workers_per_host": [1, 2]})), encoding="utf-8")
+    study = study_of(CHEAP, cluster={"workers_per_host": [1, 2]})
+    (tmp_path / "study.toml").write_text(to_toml(study), encoding="utf-8")
     assert paceline(tmp_path, "run", "study.toml").returncode == 0
     found = advice(tmp_path)
 

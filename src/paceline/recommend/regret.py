@@ -88,9 +88,7 @@ def _at_size(trial: Trial) -> str:
     return f"framework for {trial.workload.name}, {size}, batch {batch}{link}"
 
 
-def held_out(
-    contest: str, rows: Sequence[Candidate], known: Known, without: Callable[[str], Known]
-) -> Regret | None:
+def held_out(contest: str, rows: Sequence[Candidate], known: Known, without: Callable[[str], Known]) -> Regret | None:
     """The regret of one contest; None where fewer than two of its configurations may be ranked.
 
     Args:

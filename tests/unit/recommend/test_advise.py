@@ -124,7 +124,8 @@ def test_text_has_everything_and_is_no_wider_than_asked(width, goal):
     found = advise(known(), asked(goal=goal), {trial_of(workers=2, batch=16).id: [FINDING]})
     text = advice_text(found, width)
 
-    for words in ("Choose", "[1]", "modelled", "measured", "To switch", "Because", "Not considered", "settle", "[study]"):
+    everything = ("Choose", "[1]", "modelled", "measured", "To switch", "Because", "Not considered", "settle", "[study]")
+    for words in everything:
         assert words in text
     outside = [line for line in text.splitlines() if len(line) > width and not line.startswith("    ")]
     assert outside == []

@@ -20,7 +20,16 @@ EVERY = 7
 
 @pytest.mark.parametrize(
     "name",
-    ["null", "quickstart", "dilation", "exposed", "interconnect", "frameworks", "predict/resnet44", "predict/frameworks"],
+    [
+        "null",
+        "quickstart",
+        "dilation",
+        "exposed",
+        "interconnect",
+        "frameworks",
+        "predict/resnet44",
+        "predict/frameworks",
+    ],
 )
 def test_every_trial_of_a_study_of_ours_is_tried_alone(name, tmp_path):
     study = load_study(STUDIES / f"{name}.toml")

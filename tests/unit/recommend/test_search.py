@@ -200,7 +200,8 @@ def test_classes_that_were_measured_stay_apart():
 
 def test_simulated_times_and_other_machines_stay_apart():
     simulated = known_from(records_of([trial_of(), trial_of(workers=1, simulated=True)]))
-    records = [*records_of([trial_of()]), *(make_record(trial=trial_of(workers=1), repeat=r, machine_id="b") for r in (0, 1))]
+    elsewhere = [make_record(trial=trial_of(workers=1), repeat=repeat, machine_id="b") for repeat in range(2)]
+    records = [*records_of([trial_of()]), *elsewhere]
 
     assert len(survey(simulated, asked()).ranked) == 1
     assert "simulated" in said(survey(simulated, asked()))
