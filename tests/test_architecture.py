@@ -32,7 +32,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "recommend": LEAVES | {"workloads", "spec", "plan", "record", "compare", "model", "explain"},
     "report": LEAVES | {"workloads", "spec", "plan", "record", "compare", "model", "explain", "recommend"},
     # The places where the stages are joined.
-    **dict.fromkeys(("workbench", "modelbench", "explainbench", "api", "cli", "__main__", "__init__"), EVERYTHING),
+    **dict.fromkeys(
+        ("workbench", "modelbench", "explainbench", "advicebench", "api", "cli", "__main__", "__init__"), EVERYTHING
+    ),
 }
 DEEP_LEARNING = {
     "torch", "tensorflow", "keras", "jax", "mxnet", "horovod", "cntk", "caffe", "theano", "singa", "chainer", "paddle",

@@ -18,11 +18,8 @@ from paceline.explain.normal import by_earlier, by_roofline
 from paceline.explain.regression import Moment
 from paceline.explain.trials import Subject, explain, smallest_of, subjects
 from paceline.model.calibrate import family_of, fit
-from paceline.model.calibration import Calibration
-from paceline.model.imported import read_imports, with_imports
 from paceline.model.observe import dilation_of
-from paceline.model.problem import Evidence
-from paceline.modelbench import companion_records, evidence, evidence_of_records, graph_by_name
+from paceline.modelbench import companion_records, evidence_of_records, families, graph_by_name
 from paceline.plan import Trial
 from paceline.record import MEASUREMENT, Record, summarize
 from paceline.record.peak import read_peak
@@ -33,13 +30,6 @@ from paceline.workloads.cost import cost
 
 PASSES_OVER_MEMORY = 4
 """An output is written and read in the forward pass, and its gradient likewise in the backward pass."""
-
-
-def fitted(bench: Workbench, records: Sequence[Record]) -> list[tuple[Evidence, Calibration | None]]:
-    """The families of these records, each with its model."""
-    imports = read_imports(bench.folder, bench.study.name)
-    families = [with_imports(one, imports) for one in evidence(bench, records) if one.trainings]
-    return [(one, fit(one)) for one in families]
 
 
 def explain_study(bench: Workbench, labels: Mapping[str, str], only: str | None = None) -> list[Explanation]:
@@ -55,10 +45,11 @@ def explain_study(bench: Workbench, labels: Mapping[str, str], only: str | None 
         workload = bench.workload(trial.workload.model, trial.workload.options)
         return workload if isinstance(workload, Graph) else None
 
-    found = subjects(fitted(bench, records), records)
+    found = subjects(families(bench, records), records)
+    catalog = bench.catalog()
     return [
         _explained(one, found, bench.folder, labels.get(one.trial.id, one.trial.label),
-                   experiment_for(bench.study, one.trial), graph)
+                   experiment_for(bench.study, one.trial, catalog), graph)
         for one in found if only in {None, one.trial.id}
     ]  # fmt: skip
 
@@ -66,7 +57,7 @@ def explain_study(bench: Workbench, labels: Mapping[str, str], only: str | None 
 def gaps_of(bench: Workbench, comparison: Comparison) -> list[Gap]:
     """For every pair of rows that are really different: why."""
     records = [record for record in bench.records() if record.ok]
-    found = {one.trial.id: one for one in subjects(fitted(bench, records), records)}
+    found = {one.trial.id: one for one in subjects(families(bench, records), records)}
     _, profiles = companion_records(bench)
     gaps = []
     for pair in comparison.verdicts:
@@ -109,8 +100,7 @@ def explain_trial(folder: Path, trial_id: str) -> Explanation:
         probes = [key for key, record in facts.items() if record.trial.workload.collective is not None]
         records = last_attempts(store.records(trial_ids=[*same, *probes]))
     records = [record for record in records if record.ok and record.kind == MEASUREMENT]
-    families = [(one, fit(one)) for one in evidence_of_records(records) if one.trainings]
-    found = subjects(families, records)
+    found = subjects([(one, fit(one)) for one in evidence_of_records(records) if one.trainings], records)
     mine = next((one for one in found if one.trial.id == trial_id), None)
     if mine is None:
         raise PacelineError(

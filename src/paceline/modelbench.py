@@ -89,14 +89,27 @@ def _graph(bench: Workbench, trial: Trial) -> Graph | None:
     return workload if isinstance(workload, Graph) else None
 
 
+def families(bench: Workbench, records: Sequence[Record] | None = None) -> list[tuple[Evidence, Calibration]]:
+    """Every family of a study that was measured, with its model, from what is recorded and imported, or from these
+    records.
+    """
+    imports = read_imports(bench.folder, bench.study.name)
+    known = [with_imports(one, imports) for one in evidence(bench, records) if one.trainings]
+    return [(one, fit(one)) for one in known]
+
+
+def fitted(bench: Workbench, records: Sequence[Record] | None = None) -> list[Calibration]:
+    """The models of these families."""
+    return [calibration for _, calibration in families(bench, records)]
+
+
 def calibrate(bench: Workbench) -> list[Calibration]:
     """Fit every family of a study that was measured, and keep the result.
 
     Raises:
         PacelineError: nothing is recorded.
     """
-    imports = read_imports(bench.folder, bench.study.name)
-    found = [fit(with_imports(one, imports)) for one in evidence(bench) if one.trainings]
+    found = fitted(bench)
     if not found:
         raise PacelineError(
             f"{bench.study.source}: nothing is recorded yet in {bench.folder}",

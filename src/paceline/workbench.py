@@ -195,11 +195,16 @@ class Workbench:
         """What shows that these trials compute the same, where the study needs it."""
         return cases_of(trials, catalog) if self.proving else []
 
-    def fairness(self, records: Sequence[Record] = ()) -> Fairness:
-        """The fairness proof, as far as it is recorded: of the adapters that made these records, or of today's."""
+    def fairness(self, records: Sequence[Record] = (), more: Sequence[Trial] = ()) -> Fairness:
+        """The fairness proof, as far as it is recorded: of the adapters that made these records, or of today's.
+
+        Args:
+            records: what is to be compared.
+            more: trials beside those of the study.
+        """
         catalog = self.catalog()
         expanded = expand(self.study, catalog, to_run=False)
-        cases = self.proof_cases([e.trial for e in expanded if e.refusal is None], catalog)
+        cases = self.proof_cases([*(e.trial for e in expanded if e.refusal is None), *more], catalog)
         if (store := self.existing_store()) is None:
             return prove(cases, {}, catalog.site.proves_on)
         with store:
@@ -287,7 +292,8 @@ class Workbench:
 
                 def go_on(proposal: Proposal) -> list[Record]:
                     watcher.say(proposal.reason)
-                    other = self if proposal.study is self.study else Workbench(proposal.study, self.folder)
+                    same = proposal.study is self.study
+                    other = self if same else Workbench(proposal.study, self.folder, proving=self.proving)
                     other.build(watcher)
                     plan = other.plan(repeats=proposal.repeats or None)
                     return other.execute(plan, store, other.bench(store), watcher)

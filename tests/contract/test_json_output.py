@@ -16,8 +16,8 @@ from schemas import SCHEMAS, SUFFIX, assert_valid, read_schema, validator
 from street import paceline, study_of, to_toml
 
 COMMANDS = (
-    "doctor", "env-list", "env-build", "env-remove", "probe", "probe-machine", "plan", "run", "check", "compare", "calibrate", "predict",
-    "validate", "explain", "report", "import", "export",
+    "doctor", "env-list", "env-build", "env-remove", "probe", "probe-machine", "plan", "run", "check", "compare",
+    "calibrate", "predict", "validate", "explain", "recommend", "report", "import", "export",
 )  # fmt: skip
 LIBRARIES = ("trial", "facts", "proof", "collectives")
 """Schemas that others refer to; no command prints them."""
@@ -356,6 +356,17 @@ def test_predict(place: Path, calibrated: dict[str, Any]) -> None:
         assert row["extrapolated_by"] >= 1
         assert row["bottleneck"] in row["shares"]
         assert sum(row["shares"].values()) == pytest.approx(1)
+
+
+def test_recommend(place: Path, calibrated: dict[str, Any]) -> None:
+    found = printed(place, "recommend", "model.toml", "--goal", "energy", "--epoch", "50000", "--power", "300",
+                    "--within", "workers<=8,memory<=16GB")  # fmt: skip
+
+    assert_valid("recommend", found)
+    assert {one["by"] for one in found["ranked"]} == {"measured", "modelled"}
+    for one in found["ranked"]:
+        assert one["value"]["low"] <= one["value"]["value"] <= one["value"]["high"]
+        assert (one["trial"] is None) == bool(one["experiment"])
 
 
 def test_predict_without_any_run(place: Path) -> None:

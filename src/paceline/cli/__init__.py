@@ -28,6 +28,7 @@ COMMANDS = (
     "predict",
     "validate",
     "explain",
+    "recommend",
     "report",
     "import",
     "export",

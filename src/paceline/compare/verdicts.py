@@ -78,7 +78,7 @@ def judge(
     questions = {i: question(groups[i].trial) for i in measured}
     alike = [(i, j) for i, j in combinations(measured, 2) if questions[i] == questions[j]]
     refusals = {
-        (i, j): _refusal(groups[i], groups[j], across_machines=across_machines, fairness=fairness or Fairness())
+        (i, j): refusal(groups[i], groups[j], across_machines=across_machines, fairness=fairness or Fairness())
         for i, j in alike
     }
     # What two machines, or two computations, differ by says nothing about how runs of one spread.
@@ -137,7 +137,8 @@ def unlike(a: Runs, b: Runs) -> str | None:
     return None
 
 
-def _refusal(a: Runs, b: Runs, *, across_machines: bool, fairness: Fairness) -> tuple[str, str] | None:
+def refusal(a: Runs, b: Runs, *, across_machines: bool, fairness: Fairness) -> tuple[str, str] | None:
+    """Why two groups must not be ranked, as a word and in a sentence, or None."""
     one, other = a.trial.framework.name, b.trial.framework.name
     if not across_machines and (why := unlike(a, b)):
         return DIFFERENT_MACHINES, f"{why}; to rank them all the same: --across-machines"

@@ -29,7 +29,7 @@ class Case:
     """What a change starts from."""
 
     trial: Trial
-    setting: Setting | None
+    setting: Setting
     cores: int | None
     """Of a host, for all of its workers; None: not known."""
     slow_host: str | None = None
@@ -61,11 +61,9 @@ def _input(case: Case) -> Change:
     )  # fmt: skip
 
 
-def _fed(case: Case, what_if: str, *, least: float) -> Range | None:
+def _fed(case: Case, what_if: str, *, least: float) -> Range:
     """What cheaper input brings: no less than `least`, no more than if it and what it takes from computing were gone."""
     gain = _predicted(case, what_if)
-    if gain is None or case.setting is None:
-        return gain
     most = case.setting.gain([INPUT, CONTENTION]).high
     return Range(value=gain.value, low=min(gain.low, least), high=max(gain.high, most))
 
@@ -92,7 +90,7 @@ def _bandwidth(case: Case) -> Change:
 
 def _latency(case: Case) -> Change:
     setting = case.setting
-    if setting is not None and len(setting.conditions.messages) > 1 and BUCKET_KNOB in case.trial.framework.knobs:
+    if len(setting.conditions.messages) > 1 and BUCKET_KNOB in case.trial.framework.knobs:
         size, conditions = _larger_buckets(setting)
         return Change(
             words=f"send gradients in larger buckets: {format_bytes(size)}",
@@ -130,10 +128,8 @@ def _contention(case: Case) -> Change:
 
 
 def _overhead(case: Case) -> Change:
-    batch = case.trial.workload.batch_per_worker * 2
-    gain = None
-    if (setting := case.setting) is not None:
-        gain = _ratio(setting, setting.conditions.change(batch=setting.conditions.batch * 2), samples=2.0)
+    batch, setting = case.trial.workload.batch_per_worker * 2, case.setting
+    gain = _ratio(setting, setting.conditions.change(batch=setting.conditions.batch * 2), samples=2.0)
     return Change(
         words=f"do more in each step: batch {batch} a worker (check the accuracy: the global batch changes), or "
         "compile the step",
@@ -142,7 +138,7 @@ def _overhead(case: Case) -> Change:
 
 
 def _straggler(case: Case) -> Change:
-    gain = case.setting.gain([STRAGGLER]) if case.setting else None
+    gain = case.setting.gain([STRAGGLER])
     if case.slow_host:
         return Change(
             words=f"look at host {case.slow_host}, or leave it out: its worker is slower for good",
@@ -167,10 +163,9 @@ CHANGES: dict[str, Callable[[Case], Change]] = {
 }  # fmt: skip
 
 
-def _predicted(case: Case, what_if: str) -> Range | None:
+def _predicted(case: Case, what_if: str) -> Range:
     """Step now ÷ step after a change, by the model."""
-    if (setting := case.setting) is None:
-        return None
+    setting = case.setting
     calibration, conditions = changed(setting.calibration, setting.conditions, parse_changes(what_if))
     return _ratio(setting, conditions, calibration)
 

@@ -16,15 +16,13 @@ class Share:
     cause: str
     measured: float | None
     """From timers of the runs; None where they cannot tell it."""
-    modelled: float | None
-    """By the calibrated model; None without one."""
+    modelled: float
+    """By the calibrated model."""
 
     @property
     def best(self) -> float:
-        """What was measured, else what the model says, else nothing."""
-        if self.measured is not None:
-            return self.measured
-        return self.modelled or 0.0
+        """What was measured, else what the model says."""
+        return self.modelled if self.measured is None else self.measured
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -78,7 +76,7 @@ class Explanation:
     findings: tuple[Finding, ...]
     """What holds it back most comes first."""
     ladder: tuple[Rung, ...]
-    """Best first: after the first rung, the cause of the second is the next bottleneck. () without a model."""
+    """Best first: after the first rung, the cause of the second is the next bottleneck."""
     loss: Loss | None
     """Against the smallest size of its family; None for that one."""
     yardsticks: tuple[Yardstick, ...]

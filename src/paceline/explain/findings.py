@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from paceline.explain.changes import Case, change_for
 from paceline.explain.explanation import Share
@@ -19,7 +20,7 @@ DISAGREE = 0.10
 SPLIT_BY_MODEL = frozenset({LATENCY, BANDWIDTH})
 """Causes that timers see together and the model tells apart."""
 
-Text = Callable[[str, dict[str, object]], str]
+Text = Callable[[str, Mapping[str, Any]], str]
 """(question, changed axes) → a study file; "" where there is none."""
 
 
@@ -31,26 +32,19 @@ def findings_of(
     held = sorted(held, key=lambda one: -one.best)
     computing = next(one for one in shares if one.cause == COMPUTE)
     wanted = [*held, computing] if computing.best >= WORTH_SAYING else held
-    step = case_step(spent, case)
+    step = spent.step_s if spent is not None else case.setting.step_s()
     return tuple(_finding(one, step, spent, case, experiment, runs, alone=not held) for one in wanted)
-
-
-def case_step(spent: Spent | None, case: Case) -> float:
-    """The step as it was measured, else as the model has it."""
-    if spent is not None:
-        return spent.step_s
-    return case.setting.step_s() if case.setting else 0.0
 
 
 def _finding(
     share: Share, step_s: float, spent: Spent | None, case: Case, experiment: Text, runs: Sequence[str], *, alone: bool
 ) -> Finding:
-    cause, setting = share.cause, case.setting
+    cause = share.cause
     change = change_for(cause, case)
     gain: Range | None = None
     if cause != COMPUTE:
-        if setting is not None and cause in REMOVABLE:
-            gain = setting.gain([cause])
+        if cause in REMOVABLE:
+            gain = case.setting.gain([cause])
         else:
             left = 1 / max(1 - share.best, 1e-3)
             gain = Range(value=left, low=1.0, high=left)
@@ -61,7 +55,7 @@ def _finding(
         share=share.best,
         gain=gain,
         by=_by(share, spent),
-        sure=_sure(share, spent, case),
+        sure=_sure(share, spent),
         numbers=_numbers(share, step_s, case),
         records=tuple(spent.runs if spent else runs),
         change=change,
@@ -75,7 +69,7 @@ def _by(share: Share, spent: Spent | None) -> str:
     return DERIVED if share.cause in SPLIT_BY_MODEL else spent.by
 
 
-def _sure(share: Share, spent: Spent | None, case: Case) -> str:
+def _sure(share: Share, spent: Spent | None) -> str:
     """How sure it is, in words."""
     if share.measured is None or spent is None:
         return "by the model alone: these runs do not time it"
@@ -85,10 +79,10 @@ def _sure(share: Share, spent: Spent | None, case: Case) -> str:
     if runs > 1 and share.cause in spent.spread:
         parts.append(f"which differ by {spent.spread[share.cause] * 100:.0f} points")
     if share.cause in SPLIT_BY_MODEL:
-        parts.append("split into latency and bandwidth by the model" if case.setting else "latency not told apart")
-    if share.modelled is not None and abs(share.measured - share.modelled) > DISAGREE:
+        parts.append("split into latency and bandwidth by the model")
+    if abs(share.measured - share.modelled) > DISAGREE:
         parts.append(f"but the model would say {share.modelled:.0%}: distrust one of the two")
-    elif share.modelled is not None:
+    else:
         parts.append(f"and the model says {share.modelled:.0%}")
     return ", ".join(parts)
 
@@ -97,15 +91,14 @@ def _numbers(share: Share, step_s: float, case: Case) -> tuple[Number, ...]:
     found = [Number(name="step", value=step_s, unit="s", by=MEASURED)]
     if share.measured is not None:
         found.append(Number(name=f"{share.cause}, of the step", value=share.measured, unit="1", by=MEASURED))
-    if share.modelled is not None:
-        found.append(Number(name=f"{share.cause}, by the model", value=share.modelled, unit="1", by=MODELLED))
-    conditions = case.setting.conditions if case.setting else None
-    if conditions is not None and share.cause in SPLIT_BY_MODEL and conditions.messages:
+    found.append(Number(name=f"{share.cause}, by the model", value=share.modelled, unit="1", by=MODELLED))
+    conditions = case.setting.conditions
+    if share.cause in SPLIT_BY_MODEL and conditions.messages:
         found.append(Number(name="bytes exchanged", value=conditions.exchanged, unit="B", by=MEASURED))
         found.append(Number(name="messages a step", value=float(len(conditions.messages)), unit="1", by=MEASURED))
         if conditions.bandwidth:
             found.append(Number(name="bandwidth of a link", value=conditions.bandwidth, unit="B/s", by=MEASURED))
-    if share.cause == STRAGGLER and case.setting is not None:
+    if share.cause == STRAGGLER:
         slowest = case.setting.calibration.straggling.slowest
         found.append(Number(name="slowest worker ÷ the others", value=slowest, unit="1", by=DERIVED))
     if share.cause == CONTENTION and case.cores:
@@ -118,7 +111,7 @@ def _numbers(share: Share, step_s: float, case: Case) -> tuple[Number, ...]:
 
 def _sentence(cause: str, share: float, step_s: float, case: Case, *, alone: bool) -> str:
     part = f"{share:.0%} of the step ({format_seconds(share * step_s)} of {format_seconds(step_s)})"
-    conditions = case.setting.conditions if case.setting else None
+    conditions = case.setting.conditions
     if cause == COMPUTE:
         return f"Nothing holds it back but computing: {part}" if alone else f"The rest is computing: {part}"
     if cause == INPUT:
@@ -126,12 +119,11 @@ def _sentence(cause: str, share: float, step_s: float, case: Case, *, alone: boo
     if cause == COPY:
         return f"Copying input to the device takes {part}"
     if cause == BANDWIDTH:
-        carried = f"{format_bytes(conditions.exchanged)} of gradients" if conditions else "gradients"
+        carried = f"{format_bytes(conditions.exchanged)} of gradients"
         link = f" over {case.trial.cluster.network.label}" if case.trial.cluster.network else ""
         return f"Links are too slow: carrying {carried}{link} shows for {part}"
     if cause == LATENCY:
-        count = len(conditions.messages) if conditions else 1
-        if count > 1:
+        if (count := len(conditions.messages)) > 1:
             return f"Buckets are too small: the latency of {count} messages a step shows for {part}"
         return f"Latency of the links shows for {part}"
     if cause == CONTENTION:

@@ -55,7 +55,7 @@ class Side:
 
     label: str
     spent: Spent
-    setting: Setting | None
+    setting: Setting
     layers: Mapping[str, float]
     """Layer → seconds of its forward pass; {} where they were not timed."""
 

@@ -11,19 +11,17 @@ from paceline.explain.without import Setting
 from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, LATENCY, message_costs, shares, step_terms
 
 
-def seconds_by_cause(spent: Spent, setting: Setting | None) -> dict[str, float]:
+def seconds_by_cause(spent: Spent, setting: Setting) -> dict[str, float]:
     """Seconds a step of each of CAUSES.
 
     Timers see an exchange, and computing that something slows down. What of the exchange is latency, and what of
-    computing the exchange behind it has cost, is the model's word; without one all of the exchange is bandwidth.
+    computing the exchange behind it has cost, is the model's word.
     """
     seconds = dict(spent.seconds)
     exchange = seconds.pop(EXCHANGE)
-    latent, slowed = 0.0, 0.0
-    if setting is not None:
-        latent = latency_part(setting)
-        terms = step_terms(setting.calibration.vector, setting.conditions, setting.calibration.straggling)
-        slowed = min(terms.contention_s / terms.step_s * spent.step_s, seconds[COMPUTE])
+    latent = latency_part(setting)
+    terms = step_terms(setting.calibration.vector, setting.conditions, setting.calibration.straggling)
+    slowed = min(terms.contention_s / terms.step_s * spent.step_s, seconds[COMPUTE])
     found = {
         **seconds, LATENCY: exchange * latent, BANDWIDTH: exchange * (1 - latent),
         COMPUTE: seconds[COMPUTE] - slowed, CONTENTION: seconds[CONTENTION] + slowed,
@@ -38,26 +36,21 @@ def latency_part(setting: Setting) -> float:
     return float(latency.sum()) / whole if whole else 0.0
 
 
-def shares_of(spent: Spent | None, setting: Setting | None) -> tuple[Share, ...]:
+def shares_of(spent: Spent | None, setting: Setting) -> tuple[Share, ...]:
     """One a cause."""
     measured: Mapping[str, float] = {}
     if spent is not None:
         seconds = seconds_by_cause(spent, setting)
         measured = {cause: value / spent.step_s for cause, value in seconds.items()}
-    modelled: Mapping[str, float] = {}
-    if setting is not None:
-        vector, straggling = setting.calibration.vector, setting.calibration.straggling
-        terms = step_terms(vector, setting.conditions, straggling)
-        starved = setting.starved * (terms.forward_s + terms.backward_s) / terms.step_s
-        modelled = {COPY: 0.0, **shares(terms)}
-        modelled = {
-            **modelled, COMPUTE: modelled[COMPUTE] - starved, CONTENTION: modelled[CONTENTION] + starved,
-        }  # fmt: skip
-    return tuple(Share(cause=one, measured=measured.get(one), modelled=modelled.get(one)) for one in CAUSES)
+    terms = step_terms(setting.calibration.vector, setting.conditions, setting.calibration.straggling)
+    starved = setting.starved * (terms.forward_s + terms.backward_s) / terms.step_s
+    by_class = {COPY: 0.0, **shares(terms)}
+    modelled = {**by_class, COMPUTE: by_class[COMPUTE] - starved, CONTENTION: by_class[CONTENTION] + starved}
+    return tuple(Share(cause=one, measured=measured.get(one), modelled=modelled[one]) for one in CAUSES)
 
 
 def loss_between(
-    few: tuple[Spent, Setting | None, int, float], many: tuple[Spent, Setting | None, int, float]
+    few: tuple[Spent, Setting, int, float], many: tuple[Spent, Setting, int, float]
 ) -> Loss | None:
     """How what is lost from one size to another splits: by the seconds that each sample costs a worker.
 

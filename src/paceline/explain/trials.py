@@ -30,8 +30,9 @@ class Subject:
     trial: Trial
     records: tuple[Record, ...]
     """Runs that ended well."""
-    setting: Setting | None
+    setting: Setting
     spent: Spent | None
+    """None where nothing tells the parts of its step: then only the model speaks."""
 
     @property
     def step_s(self) -> float:
@@ -39,7 +40,7 @@ class Subject:
         return float(np.mean(steps)) / dilation_of(self.trial)
 
 
-def subjects(families: Sequence[tuple[Evidence, Calibration | None]], records: Sequence[Record]) -> list[Subject]:
+def subjects(families: Sequence[tuple[Evidence, Calibration]], records: Sequence[Record]) -> list[Subject]:
     """Every trial of these families that was measured."""
     runs: dict[str, list[Record]] = {}
     for record in records:
@@ -50,9 +51,7 @@ def subjects(families: Sequence[tuple[Evidence, Calibration | None]], records: S
         for one in evidence.trainings:
             mine = tuple(runs.get(one.trial.id, ()))
             spent = spent_of(mine)
-            setting = None
-            if calibration is not None:
-                setting = Setting(calibration=calibration, conditions=one.conditions, starved=_starved(spent))
+            setting = Setting(calibration=calibration, conditions=one.conditions, starved=_starved(spent))
             found.append(Subject(trial=one.trial, records=mine, setting=setting, spent=spent))
     return found
 
@@ -85,14 +84,11 @@ def explain(
         trial=subject.trial, setting=subject.setting, cores=_cores(subject.records), slow_host=_slow_host(subject)
     )
     step_s = subject.step_s
-    calibration = subject.setting.calibration if subject.setting else None
-    normal = [by_model(subject.setting, step_s)] if subject.setting else []
     return Explanation(
         trial=subject.trial.id, label=label, step_s=step_s, shares=shares,
         findings=findings_of(shares, subject.spent, case, experiment, [record.run_id for record in subject.records]),
-        ladder=ladder(subject.setting, step_s) if subject.setting else (),
-        loss=_loss(smaller, subject), yardsticks=(*normal, *yardsticks),
-        unknown=calibration.unidentified if calibration else ("no model could be fitted to these runs",),
+        ladder=ladder(subject.setting, step_s), loss=_loss(smaller, subject),
+        yardsticks=(by_model(subject.setting, step_s), *yardsticks), unknown=subject.setting.calibration.unidentified,
     )  # fmt: skip
 
 

@@ -145,6 +145,7 @@ KERAS_TORCH = Keras(
         startup_s=8.0,
         refuses=_torch_refuses,
         approximate=_approximate,
+        bucket_knob="bucket_bytes",
     ),
 )
 

@@ -135,6 +135,8 @@ class Torch(Framework):
         refuses=lambda trial: refuses(trial, KNOBS),
         refuses_graph=refuses_graph,
         approximate=_approximate,
+        bucket_knob="bucket_bytes",
+        compressions={"fp16": {"hook": "fp16"}},
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:

@@ -125,6 +125,10 @@ class Capabilities:
     """Whether these knobs make times that are drawn, not measured."""
     prefetches: Callable[[Trial], bool] = field(default=lambda trial: trial.workload.input == "pipeline")
     """Whether the next input is fetched while a step computes."""
+    bucket_knob: str | None = None
+    """The knob that sets the bytes of a bucket of gradients; None: there is none."""
+    compressions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
+    """What gradients can be exchanged as, in the model's words ("fp16") → the knobs that make it so."""
 
     def resolve_strategy(self, wanted: str, where: str) -> str:
         """The framework's own name for a strategy; raises SpecError for one it does not have."""

@@ -94,15 +94,22 @@ def _of_clusters(
                 hint="lower workers_per_host or threads_per_worker, or write oversubscribe = true to study just that",
             )
         known = catalog.capabilities[framework.name]
-        refusal = (
-            refusal
-            or missing
-            or _site_refusal(trial, catalog.site)
-            or known.refusal(trial, trained.layer_kinds, trained.kind)
-            or (known.refuses_graph(trial, trained) if isinstance(trained, Graph) else None)
-            or (known.refuses_collective(trial, trained) if isinstance(trained, Collective) else None)
-        )
+        refusal = refusal or cannot_host(trial, catalog.site) or cannot_train(trial, trained, known)
         yield Expanded(trial=trial, refusal=refusal)
+
+
+def cannot_host(trial: Trial, site: SiteLimits) -> str | None:
+    """Why a site cannot run this trial, whatever it trains, in words, or None."""
+    return _missing_cores(trial, site) or _site_refusal(trial, site)
+
+
+def cannot_train(trial: Trial, trained: Workload, known: Capabilities) -> str | None:
+    """Why a framework cannot run this trial, wherever that is, in words, or None."""
+    return (
+        known.refusal(trial, trained.layer_kinds, trained.kind)
+        or (known.refuses_graph(trial, trained) if isinstance(trained, Graph) else None)
+        or (known.refuses_collective(trial, trained) if isinstance(trained, Collective) else None)
+    )
 
 
 def _product(axes: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:

@@ -9,6 +9,13 @@ from typing import Any
 from paceline.explain.finding import Finding, Range
 
 
+def setting(value: Any) -> str:
+    """The value of a knob as a person reads it."""
+    if isinstance(value, bool):
+        return "on" if value else "off"
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Choice:
     """One configuration."""
@@ -23,17 +30,24 @@ class Choice:
     network: str | None
     knobs: Mapping[str, Any]
     """What is not at its default, or not as it was."""
+    strategy_class: str = "exact"
+    """"exact", "approximate" or "asynchronous"."""
 
     @property
     def label(self) -> str:
         size = f"{self.workers} worker{'s' if self.workers != 1 else ''}"
+        size += f" × {self.threads} threads" if self.threads > 1 else ""
         hosts = f" on {self.hosts} hosts" if self.hosts > 1 else ""
-        knobs = "".join(f" · {name}={value}" for name, value in self.knobs.items())
+        knobs = "".join(f" · {name}={setting(value)}" for name, value in self.knobs.items())
         link = f" · {self.network}" if self.network else ""
-        return f"{self.framework} {self.strategy} · {self.model} · {size}{hosts} · batch {self.batch}{link}{knobs}"
+        promise = "" if self.strategy_class == "exact" else f" ({self.strategy_class})"
+        name = f"{self.framework} {self.strategy}{promise}"
+        return f"{name} · {self.model} · {size}{hosts} · batch {self.batch}{link}{knobs}"
 
     def to_json(self) -> dict[str, Any]:
-        names = ("framework", "strategy", "model", "workers", "hosts", "batch", "threads", "network")
+        names = (
+            "framework", "strategy", "strategy_class", "model", "workers", "hosts", "batch", "threads", "network"
+        )  # fmt: skip
         return {**{name: getattr(self, name) for name in names}, "knobs": dict(self.knobs), "label": self.label}
 
 

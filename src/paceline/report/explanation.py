@@ -40,7 +40,7 @@ def headline(found: Explanation) -> str:
 
 
 def _shares(found: Explanation, width: int) -> str:
-    rows = [one for one in found.shares if max(one.best, one.modelled or 0.0) >= LEAST_SHOWN]
+    rows = [one for one in found.shares if max(one.best, one.modelled) >= LEAST_SHOWN]
     names = Column(header="where the step goes", cells=tuple(one.cause for one in rows), right=False)
     return draw(names, [
         Column(header="", cells=tuple((MEASURED * round(one.best * BAR)).ljust(BAR) for one in rows), right=False),

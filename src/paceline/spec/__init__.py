@@ -1,7 +1,10 @@
 """What the user asked: a study, read from TOML and checked key by key. Never touches the machine."""
 
 from paceline.spec.catalog import SECTIONS, Key
-from paceline.spec.load import load_study, read_study
+from paceline.spec.load import load_study, parse_study, read_study
 from paceline.spec.study import Network, Repeats, Study
+from paceline.spec.study_file import study_text
 
-__all__ = ["SECTIONS", "Key", "Network", "Repeats", "Study", "load_study", "read_study"]
+__all__ = [
+    "SECTIONS", "Key", "Network", "Repeats", "Study", "load_study", "parse_study", "read_study", "study_text",
+]  # fmt: skip

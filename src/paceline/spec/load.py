@@ -10,7 +10,7 @@ from typing import Any
 from paceline.errors import SpecError, did_you_mean
 from paceline.spec.catalog import REQUIRED, SECTIONS, Key
 from paceline.spec.study import Study
-from paceline.spec.toml_file import read_toml
+from paceline.spec.toml_file import read_toml, tomllib
 from paceline.workloads import COLLECTIVE
 
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
@@ -36,6 +36,11 @@ def load_study(path: str | Path) -> Study:
         form="see docs/reference/study.md for the form",
     )  # fmt: skip
     return read_study(data, source=str(path))
+
+
+def parse_study(text: str, *, source: str) -> Study:
+    """A study that is at hand as text; files that it names are looked for beside `source`."""
+    return read_study(tomllib.loads(text), source=source)
 
 
 def read_study(data: Mapping[str, Any], *, source: str = "study") -> Study:

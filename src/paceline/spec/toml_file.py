@@ -13,6 +13,8 @@ if sys.version_info >= (3, 11):
 else:
     import tomli as tomllib
 
+__all__ = ["read_toml", "tomllib"]
+
 
 def read_toml(path: Path, *, kind: str, where: str, form: str) -> dict[str, Any]:
     """Its content.

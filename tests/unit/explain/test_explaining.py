@@ -57,7 +57,7 @@ def found(shares, case=None, **fields):
 def shares(**parts):
     left = 1 - sum(parts.values())
     words = {name.replace("_", " "): part for name, part in parts.items()}
-    return [Share(cause=one, measured=left if one == COMPUTE else words.get(one, 0.0), modelled=None) for one in CAUSES]
+    return [Share(cause=one, measured=left if one == COMPUTE else words.get(one, 0.0), modelled=0.0) for one in CAUSES]
 
 
 def test_largest_finding_comes_first_and_computing_last():
@@ -154,8 +154,7 @@ def test_ladder_falls_rung_by_rung_and_begins_with_what_helps_most():
 
 
 def test_shares_sum_up_to_one_measured_and_modelled():
-    for one in (shares_of(spent(), setting()), shares_of(spent(), None)):
-        assert sum(share.measured for share in one) == pytest.approx(1.0)
+    assert sum(share.measured for share in shares_of(spent(), setting())) == pytest.approx(1.0)
     assert sum(share.modelled for share in shares_of(None, setting(starved=0.3))) == pytest.approx(1.0)
 
 
@@ -178,13 +177,13 @@ def test_loss_splits_into_parts_that_sum_up_to_one():
 
 def test_strong_scaling_counts_what_a_sample_costs():
     # Half the batch and the same fixed cost: that is lost, though the step is no longer.
-    loss = loss_between((spent(**{EXCHANGE: 0.0}), None, 1, 8.0), (spent(**{EXCHANGE: 0.0}), None, 2, 4.0))
+    loss = loss_between((spent(**{EXCHANGE: 0.0}), setting(1), 1, 8.0), (spent(**{EXCHANGE: 0.0}), setting(1), 2, 4.0))
 
     assert loss.efficiency == pytest.approx(0.5)
 
 
 def test_nothing_is_lost_where_more_workers_are_as_fast():
-    assert loss_between((spent(), None, 1, 8.0), (spent(), None, 2, 8.0)) is None
+    assert loss_between((spent(), setting(), 1, 8.0), (spent(), setting(), 2, 8.0)) is None
 
 
 def test_numbers_say_where_they_come_from():

@@ -7,8 +7,22 @@ import pytest
 from paceline.explain.finding import COPY, MEASURED
 from paceline.explain.gap import Side, gap_between, layer_times
 from paceline.explain.spent import EXCHANGE, Spent
+from paceline.explain.without import Setting
+from paceline.model.calibrate import family_of
+from paceline.model.calibration import FITTED, Calibration, Hull
+from paceline.model.conditions import Conditions
+from paceline.model.parameters import as_vector
 from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
-from records import make_record
+from records import make_record, make_trial
+
+VECTOR = as_vector({"forward_s": 1e-2, "backward_s": 2e-2, "byte_s": 1e-9})
+SETTING = Setting(
+    calibration=Calibration(
+        family=family_of(make_trial(), "here"), by=FITTED, vector=VECTOR, low=VECTOR, high=VECTOR, draws=VECTOR[None],
+        hull=Hull(workers=(1, 2), hosts=(1, 1), batch=(8, 8), bandwidth=None), residual=0.02, held_out=3, noise=0.01,
+    ),
+    conditions=Conditions(workers=2, hosts=1, batch=8.0, messages=(1e6,)),
+)  # fmt: skip
 
 
 def side(label, layers=None, **seconds):
@@ -17,7 +31,7 @@ def side(label, layers=None, **seconds):
         **seconds,
     }  # fmt: skip
     spent = Spent(seconds=whole, spread=dict.fromkeys(whole, 0.0), by=MEASURED, slowest=None, runs=("run",))
-    return Side(label=label, spent=spent, setting=None, layers=layers or {})
+    return Side(label=label, spent=spent, setting=SETTING, layers=layers or {})
 
 
 def test_parts_of_a_difference_sum_up_to_one():

@@ -1,0 +1,64 @@
+"""What is lost by following a recommendation that could not know the best configuration.
+
+Reads what is recorded of a study and runs nothing. In each contest (the best on a network, the framework at a size) the
+best that was measured is held out, calibrations are fitted without it, and a recommendation among the configurations of
+the contest is followed: it should be as good as the best, or lose no more than 5 %.
+"""
+
+from __future__ import annotations
+
+import sys
+from functools import cache
+from pathlib import Path
+
+from claims import Claim, parser, publish, say
+from paceline.advicebench import known_of
+from paceline.modelbench import fitted
+from paceline.recommend.candidates import Known, measured
+from paceline.recommend.regret import GOOD_ENOUGH, Regret, contests, held_out
+from paceline.spec import load_study
+from paceline.stats import ratio_interval
+from paceline.workbench import Workbench
+
+
+def regrets(bench: Workbench) -> list[Regret]:
+    """Of every contest of a study."""
+    records = bench.records()
+    known = known_of(bench, records, ())
+
+    @cache
+    def without(trial: str) -> Known:
+        rest = [record for record in records if record.trial.id != trial]
+        return known_of(bench, rest, fitted(bench, rest))
+
+    found = []
+    for contest, rows in contests(measured(known)[0]).items():
+        say(contest)
+        if (one := held_out(contest, rows, known, without)) is not None:
+            found.append(one)
+    return found
+
+
+def claim(one: Regret) -> Claim:
+    ratio = ratio_interval(one.best.rounds, one.chosen.rounds)
+    return Claim(
+        name=one.contest, ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+        claim=f"best ÷ chosen at most {1 + GOOD_ENOUGH}, or not told apart", holds=one.holds, n=one.configurations,
+        facts=one.to_json(),
+    )  # fmt: skip
+
+
+def main() -> int:
+    made = parser(__doc__ or "")
+    made.add_argument("study", help="study file (TOML) that was run")
+    made.add_argument("--store", default=".paceline", help="where its records are (default: %(default)s)")
+    args = made.parse_args()
+    found = regrets(Workbench(load_study(args.study), Path(args.store)))
+    if not found:
+        say("no contest: the study has no two configurations that may be ranked, with two runs each")
+        return 1
+    return publish([claim(one) for one in found], as_json=args.json)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,186 @@
+"""What could be chosen: configurations that were measured, each with a 90 % interval, as the model has it. Pure."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from paceline.compare import Comparison, Fairness, Row
+from paceline.compare.runs import Runs
+from paceline.explain.finding import MEASURED, Range
+from paceline.model.calibration import Calibration
+from paceline.model.observe import DILATION, dilation_of
+from paceline.model.predict import LEVEL
+from paceline.plan import Catalog, Trial
+from paceline.spec import Study
+from paceline.stats import mean_interval, ratio_interval
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Known:
+    """Everything that a recommendation rests on, gathered by the caller."""
+
+    study: Study
+    comparison: Comparison
+    runs: tuple[Runs, ...]
+    """Those behind the rows of the comparison, in their order."""
+    calibrations: tuple[Calibration, ...]
+    """() before anything was calibrated."""
+    fairness: Fairness
+    catalog: Catalog
+    tries: frozenset[str] = frozenset()
+    """Ids of trials that are not the study's: they were run to try what was recommended for it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Candidate:
+    """One configuration with what is known of it."""
+
+    trial: Trial
+    """What was run, or would be."""
+    throughput: Range
+    """Samples a second."""
+    by: str
+    """MEASURED, or where the model's word comes from: MODELLED, GUESSED."""
+    runs: Runs
+    """Its own; of one that was not run, those of the nearest one that was, which speak for its machine and proof."""
+    row: Row | None = None
+    """Of the comparison, where it was measured."""
+    memory_bytes: float | None = None
+    """Of a worker; None: not known."""
+    extrapolated: str = ""
+    """How far beyond what was run, in words."""
+
+    @property
+    def identity(self) -> str:
+        return identity(self.trial)
+
+    @property
+    def hosts(self) -> int:
+        return self.trial.cluster.hosts
+
+    @property
+    def strategy_class(self) -> str:
+        return self.trial.framework.strategy_class
+
+    @property
+    def rounds(self) -> dict[int, float]:
+        """Round → samples a second, of one that was measured."""
+        return _rounds(self.runs)
+
+
+def identity(trial: Trial) -> str:
+    """The same for all trials that one would choose as one: however long, from whatever seed and how slowed down."""
+    options = {name: value for name, value in trial.cluster.options.items() if name != DILATION}
+    return replace(
+        trial, workload=replace(trial.workload, seed=0), cluster=replace(trial.cluster, options=options),
+        measure=replace(trial.measure, warmup_steps=0, steps=1),
+    ).id  # fmt: skip
+
+
+def task(trial: Trial) -> tuple[str, str, str, str]:
+    """What is to be trained, from what input and on what: a choice leaves that as it is."""
+    return trial.workload.graph, trial.workload.input, trial.cluster.site, trial.cluster.device
+
+
+def measured(known: Known) -> tuple[list[Candidate], list[str]]:
+    """Rows of the comparison with two good runs or more, one a configuration; what was left out, in sentences."""
+    found: dict[tuple[str, str | None, str | None], Candidate] = {}
+    reasons: dict[str, list[str]] = {}
+    for runs, row in zip(known.runs, known.comparison.rows, strict=True):
+        rounds = _rounds(runs)
+        if len(rounds) < 2:
+            if why := _too_little(row, rounds, runs):
+                reasons.setdefault(why, []).append(row.label)
+            continue
+        candidate = Candidate(
+            trial=runs.trial, throughput=interval_of(rounds), by=MEASURED, runs=runs, row=row,
+            memory_bytes=max(runs.by_round("peak_rss_rank_bytes").values(), default=None),
+        )  # fmt: skip
+        first = found.setdefault((candidate.identity, runs.machine, runs.fingerprint), candidate)
+        if first is not candidate:
+            reasons.setdefault("differs from another in nothing that one would choose", []).append(row.label)
+    return list(found.values()), [f"{_first_of(labels)}: {why}" for why, labels in reasons.items()]
+
+
+def _too_little(row: Row, rounds: Mapping[int, float], runs: Runs) -> str:
+    """Why a row has no interval, in words; "" where it was not run at all."""
+    if rounds:
+        return "one run says nothing about spread; measure more: paceline run STUDY --again"
+    return f"{row.outcome}: {row.reason}" if runs.failed else ""
+
+
+def _first_of(labels: Sequence[str]) -> str:
+    return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more"
+
+
+def were_run(known: Known) -> set[str]:
+    """Identities of all that was run, also of what failed: the model has no say about these."""
+    return {identity(runs.trial) for runs in known.runs if runs.measured or runs.failed}
+
+
+def _rounds(runs: Runs) -> dict[int, float]:
+    """Samples a second, in the time of a site that is not slowed down."""
+    scale = dilation_of(runs.trial)
+    return {repeat: value * scale for repeat, value in runs.by_round("throughput").items()}
+
+
+def interval_of(rounds: Mapping[int, float]) -> Range:
+    """The mean over two runs or more with the interval that predictions have."""
+    found = mean_interval(list(rounds.values()), LEVEL)
+    assert found.low is not None
+    assert found.high is not None
+    return Range(value=found.value, low=found.low, high=found.high)
+
+
+def ratio(one: Candidate, other: Candidate) -> Range:
+    """Throughput of one over that of the other: runs of two that were measured round by round, else independent."""
+    if one is other:
+        return Range(value=1.0, low=1.0, high=1.0)
+    if one.by == other.by == MEASURED:
+        found = ratio_interval(one.rounds, other.rounds, LEVEL)
+        if found.low is not None and found.high is not None:
+            return Range(value=found.value, low=found.low, high=found.high)
+    a, b = one.throughput, other.throughput
+    value = a.value / b.value
+    # Ends of two independent normal logarithms, each at the same level.
+    down = math.hypot(math.log(a.value / a.low), math.log(b.high / b.value))
+    up = math.hypot(math.log(a.high / a.value), math.log(b.value / b.low))
+    return Range(value=value, low=value * math.exp(-down), high=value * math.exp(up))
+
+
+def settings(trial: Trial, catalog: Catalog) -> dict[str, Any]:
+    """Knobs, options of the site and loaders that are not at their defaults."""
+    framework, cluster = trial.framework, trial.cluster
+    knobs = catalog.capabilities[framework.name].knobs
+    options = catalog.site.knobs
+    found = {
+        name: value
+        for owner, defaults in ((framework.knobs, knobs), (cluster.options, options))
+        for name, value in owner.items()
+        if name != DILATION and (name not in defaults or value != defaults[name].default)
+    }
+    return found | ({"loader_workers": trial.workload.loader_workers} if trial.workload.loader_workers else {})
+
+
+def set_apart(trials: Sequence[Trial], catalog: Catalog) -> list[dict[str, Any]]:
+    """Of each trial those settings in which trials of its framework differ."""
+    all_settings = [settings(trial, catalog) for trial in trials]
+    values: dict[tuple[str, str], list[Any]] = {}
+    for trial, mine in zip(trials, all_settings, strict=True):
+        for name in mine:
+            values.setdefault((trial.framework.name, name), []).append(mine[name])
+    counts: dict[str, int] = {}
+    for trial in trials:
+        counts[trial.framework.name] = counts.get(trial.framework.name, 0) + 1
+
+    def differs(framework: str, name: str) -> bool:
+        seen = values[framework, name]
+        return len(seen) < counts[framework] or any(value != seen[0] for value in seen)
+
+    return [
+        {name: value for name, value in mine.items() if differs(trial.framework.name, name)}
+        for trial, mine in zip(trials, all_settings, strict=True)
+    ]

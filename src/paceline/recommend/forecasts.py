@@ -1,0 +1,148 @@
+"""What the model says of configurations that were not run: sizes and batches, the best bucket, compressed gradients."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from paceline.compare.runs import Runs
+from paceline.explain.finding import Range
+from paceline.model.calibration import Calibration
+from paceline.model.conditions import Conditions
+from paceline.model.predict import Prediction, conditions_for, predict, with_buckets
+from paceline.model.terms import step_terms
+from paceline.model.what_if import best_bucket, changed, parse_changes
+from paceline.plan import Catalog, Trial
+from paceline.recommend.candidates import Candidate, Known, identity, task, were_run
+from paceline.recommend.grid import grid, in_family, nearest, refused, with_knobs
+from paceline.recommend.objective import APPROXIMATE, EXACT, Wish
+
+LEAST_BUCKET_GAIN = 0.01
+"""A bucket size that makes a step shorter by less is not worth a line in anybody's program."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Forecasts:
+    """Predicted candidates."""
+
+    candidates: tuple[Candidate, ...]
+    left_out: tuple[str, ...]
+    """What nothing is predicted of, in sentences."""
+
+
+def forecasts(known: Known, wish: Wish, present: Candidate) -> Forecasts:
+    """All that the calibrations say of what might replace the present choice within the limits and was not run."""
+    found: dict[str, Candidate] = {}
+    left_out: list[str] = []
+    run = were_run(known)
+    if not known.calibrations:
+        left_out.append("whatever was not run: there is no model of it yet; make it: paceline calibrate STUDY")
+    for calibration in known.calibrations:
+        members = [runs for runs in known.runs if runs.measured and _taught(runs, calibration)]
+        if not members and calibration.family.graph == present.trial.workload.graph:
+            left_out.append(f"{calibration.family.label}: its calibration rests on runs that are not here")
+        if not members or not _wanted(members[0].trial, wish, present.trial):
+            continue
+        own = _Family(calibration=calibration, members=members, known=known, run=run)
+        for trial in own.asked(wish, left_out):
+            for one in own.variants(trial, wish, left_out):
+                found.setdefault(one.identity, one)
+    return Forecasts(candidates=tuple(found.values()), left_out=tuple(dict.fromkeys(left_out)))
+
+
+def _taught(runs: Runs, calibration: Calibration) -> bool:
+    """Whether a calibration was learnt from these runs."""
+    return runs.trial.id in calibration.runs and runs.machine == calibration.family.machine
+
+
+def _wanted(trial: Trial, wish: Wish, present: Trial) -> bool:
+    """Whether anything of a trial's family might be chosen: predictions take time."""
+    within, framework = wish.within, trial.framework
+    return (
+        task(trial) == task(present)
+        and framework.simulated == present.framework.simulated
+        and framework.strategy_class in {present.framework.strategy_class, *wish.allow}
+        and (not within.framework or framework.name in within.framework)
+        and (not within.strategy or framework.strategy in within.strategy)
+        and within.threads.allows(trial.cluster.threads_per_worker)
+    )
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Family:
+    """A calibration with the runs that it was learnt from."""
+
+    calibration: Calibration
+    members: Sequence[Runs]
+    known: Known
+    run: set[str]
+    """Identities of what was run."""
+
+    @property
+    def catalog(self) -> Catalog:
+        return self.known.catalog
+
+    def asked(self, wish: Wish, left_out: list[str]) -> Sequence[Trial]:
+        if wish.among:
+            return [trial for trial in wish.among if in_family(self.calibration, trial)]
+        # From what the study ran: each try would move the horizon, and the next one could go farther still.
+        own = [runs.trial for runs in self.members if runs.trial.id not in self.known.tries]
+        if not own:
+            return []
+        found = grid(self.calibration, own, wish.within, self.catalog)
+        left_out += found.left_out
+        return found.trials
+
+    def variants(self, trial: Trial, wish: Wish, left_out: list[str]) -> Iterator[Candidate]:
+        """The trial as it is, with the best bucket, and with compressed gradients where allowed; not what was run."""
+        conditions = self._conditions(trial)
+        if identity(trial) not in self.run:
+            yield self._candidate(trial, predict(self.calibration, conditions))
+        if trial.workers > 1 and not wish.among:
+            yield from self._bucketed(trial, conditions)
+            yield from self._compressed(trial, conditions, wish, left_out)
+
+    def _conditions(self, trial: Trial) -> Conditions:
+        network = trial.cluster.network
+        return conditions_for(
+            self.calibration, workers=trial.workers, workers_per_host=trial.cluster.workers_per_host,
+            batch=float(trial.workload.batch_per_worker),
+            bandwidth=network.bandwidth_bytes_per_s if network else None,
+            latency_s=network.latency_s if network else None,
+        )  # fmt: skip
+
+    def _bucketed(self, trial: Trial, conditions: Conditions) -> Iterator[Candidate]:
+        knob = self.catalog.capabilities[trial.framework.name].bucket_knob
+        best = best_bucket(self.calibration, conditions) if knob else None
+        if knob is None or best is None:
+            return
+        size, step_s = best
+        before = step_terms(self.calibration.vector, conditions, self.calibration.straggling).step_s
+        other = with_knobs(trial, {knob: size}, self.catalog)
+        worth = step_s < (1 - LEAST_BUCKET_GAIN) * before
+        if worth and identity(other) not in self.run and refused(other, self.catalog) is None:
+            yield self._candidate(other, predict(self.calibration, with_buckets(self.calibration, conditions, size)))
+
+    def _compressed(self, trial: Trial, conditions: Conditions, wish: Wish, left_out: list[str]) -> Iterator[Candidate]:
+        if trial.framework.strategy_class != EXACT:
+            return
+        for name, knobs in self.catalog.capabilities[trial.framework.name].compressions.items():
+            other = with_knobs(trial, dict(knobs), self.catalog)
+            if identity(other) in self.run or refused(other, self.catalog) is not None:
+                continue
+            label = f"{self.calibration.family.label}, gradients as {name}"
+            if APPROXIMATE not in wish.allow:
+                left_out.append(f"{label}: approximate, so not ranked with what is exact; ask: --allow {APPROXIMATE}")
+                continue
+            left_out.append(f"{label}: what coding takes is not in the predictions")
+            change = parse_changes(f"compression={name}")
+            yield self._candidate(other, predict(*changed(self.calibration, conditions, change)))
+
+    def _candidate(self, trial: Trial, said: Prediction) -> Candidate:
+        trials = {runs.trial.id: runs for runs in self.members}
+        near = nearest([runs.trial for runs in self.members], trial.workers, trial.workload.batch_per_worker)
+        found = said.throughput
+        return Candidate(
+            trial=trial, throughput=Range(value=found.value, low=found.low, high=found.high), by=self.calibration.by,
+            runs=trials[near.id], memory_bytes=said.memory_bytes, extrapolated=said.extrapolated,
+        )  # fmt: skip

@@ -1,0 +1,120 @@
+"""Recommendations as text: the choice, the list, its reasons, what it costs, what was not considered."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from paceline.explain.finding import Range
+from paceline.recommend.objective import GOALS, THROUGHPUT
+from paceline.recommend.recommendation import Advice, Recommendation
+from paceline.recommend.tried import Tried
+from paceline.report.lists import items, paragraph, wrap
+from paceline.report.table import Column, draw
+
+MOST_ROWS = 10
+"""Of the list; nobody reads further, and --json has all."""
+FIRST = 3
+"""Choices of which reasons and the cost of switching are told."""
+
+
+def advice_text(advice: Advice, width: int, tried: Sequence[Tried] = ()) -> str:
+    """Everything that `recommend` shows."""
+    shown = advice.ranked[:MOST_ROWS]
+    blocks = [
+        paragraph(advice.sentence, width),
+        items("Tried", (_tried(one) for one in tried), width),
+        _legend(shown, width),
+        _table(advice, shown, width),
+        _rest(advice, width),
+        items("To switch", _switching(shown[:FIRST]), width),
+        items("Because", _reasons(shown[:FIRST]), width),
+        paragraph(_front(advice), width),
+        items("Not considered", advice.not_considered, width),
+        f"What would settle it, as a study:\n\n{_indented(advice.settling)}" if advice.settling else "",
+    ]
+    return "\n\n".join(block for block in blocks if block)
+
+
+def _number(place: int) -> str:
+    return f"[{place + 1}]"
+
+
+def _legend(shown: Sequence[Recommendation], width: int) -> str:
+    indent = len(_number(len(shown))) + 1
+    return "\n".join(
+        wrap(one.choice.label, width, first=_number(place).ljust(indent), rest=" " * indent)
+        for place, one in enumerate(shown)
+    )
+
+
+def _table(advice: Advice, shown: Sequence[Recommendation], width: int) -> str:
+    if not shown:
+        return ""
+    goal = GOALS[advice.goal]
+    names = Column(header="", cells=tuple(_number(place) for place in range(len(shown))), right=False)
+    columns = [Column(header=goal.header, cells=tuple(goal.number(one.value) for one in shown))]
+    if goal is not THROUGHPUT:
+        speeds = tuple(THROUGHPUT.number(one.throughput) for one in shown)
+        columns.append(Column(header=THROUGHPUT.header, cells=speeds))
+    apart = tuple(_against(place, one) for place, one in enumerate(shown))
+    columns += [
+        Column(header=f"as {goal.praise} as now", cells=tuple(_factor(one.gain) for one in shown)),
+        Column(header="is", cells=tuple(one.by for one in shown), right=False),
+        Column(header="against the first", cells=apart, right=False),
+    ]  # fmt: skip
+    return f"{draw(names, columns, width)}\n(in brackets: 90 % intervals)"
+
+
+def _factor(gain: Range | None) -> str:
+    return "-" if gain is None else f"× {gain.value:.2f} ({gain.low:.2f}–{gain.high:.2f})"
+
+
+def _against(place: int, one: Recommendation) -> str:
+    if place == 0:
+        return "-"
+    return "cannot be told apart" if one.tied else "worse"
+
+
+def _rest(advice: Advice, width: int) -> str:
+    more = len(advice.ranked) - MOST_ROWS
+    if more <= 0:
+        return ""
+    tied = sum(one.tied for one in advice.ranked[MOST_ROWS:])
+    also = f", {tied} of them not told apart from the first" if tied else ""
+    return paragraph(f"{more} more choice{'s' if more > 1 else ''}{also}: see them with --json.", width)
+
+
+def _switching(shown: Sequence[Recommendation]) -> Iterator[str]:
+    for place, one in enumerate(shown):
+        yield f"{_number(place)} {one.switching or 'nothing changes'}"
+
+
+def _reasons(shown: Sequence[Recommendation]) -> Iterator[str]:
+    for place, one in enumerate(shown):
+        for finding in one.because:
+            yield f"{_number(place)} {finding.sentence}"
+
+
+def _front(advice: Advice) -> str:
+    if not advice.front:
+        return ""
+    told = [_place(place, advice.ranked[place]) for place in advice.front]
+    return f"No other is both faster and takes fewer hosts for its speed than these: {'; '.join(told)}."
+
+
+def _place(place: int, one: Recommendation) -> str:
+    name = _number(place) if place < MOST_ROWS else one.choice.label
+    hosts = f"{one.choice.hosts} host{'s' if one.choice.hosts > 1 else ''}"
+    return f"{name} {THROUGHPUT.shown(one.throughput.value)} {THROUGHPUT.words} on {hosts}"
+
+
+def _tried(one: Tried) -> str:
+    said = f"{one.label}: predicted {THROUGHPUT.text(one.predicted)}"
+    if one.measured is None:
+        return f"{said}; its runs did not end well"
+    where = "inside of the interval" if one.inside else "outside of the interval"
+    return f"{said}, measured {THROUGHPUT.number(one.measured)}: {where}"
+
+
+def _indented(text: str) -> str:
+    return "\n".join(f"    {line}".rstrip() for line in text.splitlines())
