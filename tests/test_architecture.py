@@ -28,7 +28,9 @@ MAY_IMPORT: dict[str, set[str]] = {
     "run": LEAVES | ACTORS | {"workloads", "spec", "plan", "record"},
     "compare": LEAVES | {"workloads", "spec", "plan", "record"},
     "model": LEAVES | {"workloads", "spec", "plan", "record"},
-    "report": LEAVES | {"workloads", "spec", "plan", "record", "compare", "model"},
+    "explain": LEAVES | {"workloads", "spec", "plan", "record", "compare", "model"},
+    "recommend": LEAVES | {"workloads", "spec", "plan", "record", "compare", "model", "explain"},
+    "report": LEAVES | {"workloads", "spec", "plan", "record", "compare", "model", "explain", "recommend"},
     # The places where the stages are joined.
     **dict.fromkeys(("workbench", "modelbench", "api", "cli", "__main__", "__init__"), EVERYTHING),
 }
