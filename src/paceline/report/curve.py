@@ -201,9 +201,11 @@ def _names(curves: Sequence[Curve], right: Scale, up: Scale, area: Area) -> list
     ends = [max((*curve.measured, *curve.predicted), key=lambda one: one.workers) for curve in curves]
     lines = [textwrap.wrap(curve.name, NAME) or [""] for curve in curves]
     gap = NAME_LINE * max(map(len, lines)) + 3
+    beside = apart([up.inside(one.value) for one in ends], gap)
     parts = []
-    for index, (end, words, y) in enumerate(zip(ends, lines, apart([up.inside(one.value) for one in ends], gap), strict=True)):
-        parts.append(line(right(end.workers) + 8, up.inside(end.value), area.right + 8, y, stroke=SOFT, stroke_opacity="0.5"))
+    for index, (end, words, y) in enumerate(zip(ends, lines, beside, strict=True)):
+        x = right(end.workers) + 8
+        parts.append(line(x, up.inside(end.value), area.right + 8, y, stroke=SOFT, stroke_opacity="0.5"))
         parts.append(dot(index, area.right + 16, y, size=3.5))
         parts += [
             text(area.right + 26, y + 4 + NAME_LINE * row, one, fill=INK if row == 0 else SOFT)

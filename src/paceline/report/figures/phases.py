@@ -12,7 +12,21 @@ from paceline.report.figures.figure import Figure, names_for
 from paceline.report.palette import edge, ground
 from paceline.report.phases import HOW, HOW_DERIVED
 from paceline.report.sheet import Line, Sheet, fields, measured, number, word
-from paceline.report.svg import LETTER, WIDTH, Area, Scale, across, box, halo, hatched, hatches, heading, picture, text, told
+from paceline.report.svg import (
+    LETTER,
+    WIDTH,
+    Area,
+    Scale,
+    across,
+    box,
+    halo,
+    hatched,
+    hatches,
+    heading,
+    picture,
+    text,
+    told,
+)
 from paceline.units import format_seconds
 
 ROW, BAR, TOP, BOTTOM, SIDE, LEGEND = 46, 22, 34, 52, 6, 22
