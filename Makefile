@@ -4,13 +4,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup demo test test-frameworks test-engines check fmt benchmarks clean
+.PHONY: help setup demo test test-frameworks test-engines test-browser check fmt benchmarks clean
 
 help:
 	@echo "make demo        compare PyTorch and JAX on ResNet-20 with 1 and 2 workers (sets everything up)"
 	@echo "make test        check, then all tests (sets everything up)"
 	@echo "make test-frameworks  the contract of every framework, each in an environment of its own (builds them)"
 	@echo "make test-engines  the same study by ssh, MPI, Slurm and Ray over lab hosts (installs them; needs root)"
+	@echo "make test-browser  the HTML report in Chromium: numbers, figures, downloads, light and dark (installs it, as root)"
 	@echo "make check       ruff and strict mypy"
 	@echo "make benchmarks  the claims about cost and truth (about 40 minutes; needs a quiet machine)"
 
@@ -29,7 +30,7 @@ demo: $(STAMP)
 # Where PyTorch's environment cannot be built, its tests are skipped with the reason and all others still run.
 test: check
 	-$(BIN)/paceline env build torch-cpu
-	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not frameworks and not engines"
+	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not frameworks and not engines and not browser"
 
 # Frameworks that are too heavy for every test run: builds their environments, then runs their own tests. Where one cannot
 # be built its tests are skipped with the reason.
@@ -42,6 +43,11 @@ RAY := $(or $(PACELINE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/paceline)/r
 test-engines: $(STAMP)
 	tests/engines/install.sh $(RAY)
 	PACELINE_TEST_RAY=$$(ls $(RAY)/bin/ray 2>/dev/null) $(BIN)/python -m pytest -m engines
+
+# The HTML report in a real browser. Chromium from Debian, as root; where it cannot be had, tests are skipped with the reason.
+test-browser: $(STAMP)
+	tests/browser/install.sh $(BIN)/python
+	$(BIN)/python -m pytest -m browser
 
 check: $(STAMP)
 	$(BIN)/ruff check .
@@ -57,6 +63,7 @@ benchmarks: $(STAMP)
 	$(BIN)/python benchmarks/null.py
 	$(BIN)/python benchmarks/lab.py
 	$(BIN)/python benchmarks/predictor.py
+	$(BIN)/python benchmarks/report.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/adapters.py
 

@@ -11,14 +11,16 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from paceline.compare import Comparison
 from paceline.errors import PacelineError
 from paceline.frameworks import load_framework
-from paceline.model.calibrate import evidence_of, fit
+from paceline.model.calibrate import evidence_of, family_of, fit
 from paceline.model.calibration import Calibration, write_calibrations
 from paceline.model.design import next_run
 from paceline.model.imported import read_imports, with_imports
 from paceline.model.kept import calibrations_path
-from paceline.model.observe import Manner, collectives, trainings
+from paceline.model.observe import Manner, collectives, dilation_of, trainings
+from paceline.model.predict import Prediction, conditions_for, predict
 from paceline.model.problem import Evidence
 from paceline.model.ready import Ready, ready_of
 from paceline.model.split import read_split, validate_family
@@ -35,6 +37,8 @@ from paceline.workloads import Graph, load_workload
 
 OPERATIONS = ("all_reduce", "push_pull")
 """By which gradients are exchanged."""
+DOUBLINGS_BEYOND = 3
+"""Of the most workers that were run: how far a report looks ahead. Intervals beyond say little."""
 SIZES = "4KiB..64MiB"
 """Of messages: from where latency is all to where bandwidth is."""
 
@@ -117,6 +121,47 @@ def calibrate(bench: Workbench) -> list[Calibration]:
         )
     write_calibrations(found, calibrations_path(bench.folder, bench.study.name))
     return found
+
+
+def curves(
+    comparison: Comparison, trials: Sequence[Trial], calibrations: Sequence[Calibration]
+) -> dict[str, list[Prediction]]:
+    """Key of the row that each calibrated family begins with → what its model says of the sizes that were run, and of
+    some that were not.
+    """
+    known = {trial.id: trial for trial in trials}
+    found: dict[str, list[Prediction]] = {}
+    for row in comparison.rows:
+        if row.base != row.key or row.trial not in known:
+            continue
+        mine = [known[one.trial] for one in comparison.rows if one.base == row.key and one.throughput is not None]
+        family = family_of(known[row.trial], str(row.machine))
+        calibration = next((one for one in calibrations if one.family == family), None)
+        # Rows of a dilated site are in its time, the model is in true time: on one axis they would only mislead.
+        if calibration is not None and len({trial.workers for trial in mine}) > 1 and dilation_of(mine[0]) == 1:
+            found[row.key] = _curve(calibration, mine)
+    return found
+
+
+def _curve(calibration: Calibration, trials: Sequence[Trial]) -> list[Prediction]:
+    last = max(trials, key=lambda trial: trial.workers)
+    run = sorted({trial.workers for trial in trials})
+    counts = sorted({*run, *(last.workers * 2**power for power in range(1, DOUBLINGS_BEYOND + 1))})
+    network, strong = last.cluster.network, last.workload.scaling == "strong"
+    return [
+        predict(
+            calibration,
+            conditions_for(
+                calibration, workers=count,
+                workers_per_host=last.cluster.workers_per_host if last.cluster.hosts > 1 else count,
+                batch=last.batch_global / count if strong else float(last.workload.batch_per_worker),
+                bandwidth=network.bandwidth_bytes_per_s if network else None,
+                latency_s=network.latency_s if network else None,
+            ),
+        )
+        for count in counts
+        if not strong or last.batch_global % count == 0
+    ]  # fmt: skip
 
 
 def companions(bench: Workbench) -> list[Study]:

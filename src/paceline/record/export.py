@@ -176,7 +176,7 @@ def _write(path: Path, content: bytes) -> None:
     try:
         path.write_bytes(content)
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}", hint="name another file: --output FILE") from error
+        raise StoreError(f"{path}: {error.strerror}", hint="name another file") from error
 
 
 def _summary_columns(summary: RunSummary | None) -> dict[str, Any]:

@@ -17,20 +17,27 @@ MOST_PARTS = 3
 
 def answer(comparison: Comparison) -> str:
     """Who is fastest and how sure; how well it scales; or that nobody can tell yet."""
+    return " ".join(answer_sentences(comparison))
+
+
+def answer_sentences(comparison: Comparison) -> list[str]:
+    """The same, one part after the other; the first is the one to remember."""
     measured = [row for row in comparison.rows if row.throughput is not None]
     if not measured:
-        return _nothing(comparison)
+        return [_nothing(comparison)]
     ranked = [pair for pair in comparison.verdicts if not is_refused(pair)]
-    contests = [_contest(comparison, pairs) for pairs in _contests(ranked)]
+    # What people ask about is the largest size that was run.
+    largest = sorted(contests(ranked), key=lambda pairs: -comparison.row(pairs[0].a).workers)
+    fastest = [_contest(comparison, pairs) for pairs in largest]
     scaling = [_scaling(comparison.row(base), rows[-1]) for base, rows in families(comparison).items()]
-    parts = [*_some(contests, "contests"), *_some(scaling, "scaling families"), *_refusals(comparison)]
+    parts = [*_some(fastest, "contest", "contests"), *_some(scaling, "family", "families"), *_refusals(comparison)]
     if not parts:
-        parts = _some([_alone(row) for row in measured], "trials")
+        parts = _some([_alone(row) for row in measured], "trial", "trials")
     if any(row.simulated for row in measured):
         parts.append("Times are simulated.")
     if (bad := len(comparison.rows) - len({row.key for row in measured})) > 0:
         parts.append(f"{bad} of {len(comparison.rows)} trials {'has' if bad == 1 else 'have'} no good run.")
-    return " ".join(parts)
+    return parts
 
 
 def _nothing(comparison: Comparison) -> str:
@@ -40,13 +47,13 @@ def _nothing(comparison: Comparison) -> str:
     return f"No answer yet: no trial has a good run ({first.label}: {first.outcome}, {first.reason})."
 
 
-def _some(parts: Sequence[str], what: str) -> list[str]:
+def _some(parts: Sequence[str], one: str, what: str) -> list[str]:
     rest = len(parts) - MOST_PARTS
-    return [*parts[:MOST_PARTS], *([f"({rest} more {what} in the table.)"] if rest > 0 else [])]
+    return [*parts[:MOST_PARTS], *([f"({rest} more {what if rest > 1 else one} in the table.)"] if rest > 0 else [])]
 
 
-def _contests(pairs: Sequence[PairVerdict]) -> list[list[PairVerdict]]:
-    """Ranked pairs that hang together: those of one question, each with each."""
+def contests(pairs: Sequence[PairVerdict]) -> list[list[PairVerdict]]:
+    """Pairs that hang together: those of one question, each with each."""
     groups: list[tuple[set[str], list[PairVerdict]]] = []
     for pair in pairs:
         touched = [group for group in groups if {pair.a, pair.b} & group[0]]

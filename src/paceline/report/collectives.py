@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from paceline.compare import Collectives, CollectiveTable, Quantity
 from paceline.report import numbers
 from paceline.report.lists import items, paragraph
+from paceline.report.sentences import note_sentences
 from paceline.report.table import Column, draw
 
 WIDTH = 80
@@ -24,35 +25,40 @@ def collectives_text(found: Collectives, width: int = WIDTH) -> str:
     if not found.tables:
         return "nothing recorded yet"
     measured = [table for table in found.tables if table.sizes]
-    notes = [f"{note.message}{f'; {note.hint}' if note.hint else ''}" for note in found.notes]
-    failed = [table for table in found.tables if table.outcome != "ok"]
     sections = [
         paragraph(found.shared, width),
         *(_table(table, width) for table in measured),
         _legend(measured, width),
-        *(_chart(tables, width) for tables in _charted(measured)),
-        items("Not ok", [f"{_title(table)}: {table.outcome}: {table.reason}" for table in failed], width),
-        items("Warnings", _warnings(found.tables), width),
-        items("Notes", notes, width),
+        *(_chart(tables, width) for tables in charted(measured)),
+        items("Not ok", collective_failures(found), width),
+        items("Warnings", collective_warnings(found.tables), width),
+        items("Notes", note_sentences(found.notes), width),
     ]
     return "\n\n".join(section for section in sections if section)
 
 
 def collectives_answer(found: Collectives) -> str:
     """One sentence a table: its smallest message and its best bandwidth."""
+    return " ".join(collectives_sentences(found))
+
+
+def collectives_sentences(found: Collectives) -> list[str]:
+    """The same, one by one."""
     said = []
     for table in found.tables:
         if table.sizes:
             small = table.sizes[0]
             best = max(table.sizes, key=lambda row: row.busbw.value)
             said.append(
-                f"{_title(table)}: {numbers.seconds_alone(small.time)} for {numbers.size(_bytes(small.size))}, at best "
-                f"{numbers.value(best.busbw, 1e-9)} GB/s bus bandwidth, with {numbers.size(_bytes(best.size))}."
+                f"{collective_title(table)}: {numbers.seconds_alone(small.time)} for "
+                f"{numbers.size(_bytes(small.size))}, at best {numbers.value(best.busbw, 1e-9)} GB/s bus bandwidth, "
+                f"with {numbers.size(_bytes(best.size))}."
             )
-    return " ".join(said) or "nothing was measured."
+    return said or ["nothing was measured."]
 
 
-def _title(table: CollectiveTable) -> str:
+def collective_title(table: CollectiveTable) -> str:
+    """What was measured, in words."""
     library = f" ({table.library})" if table.library else ""
     hosts = f" on {table.hosts} hosts" if table.hosts > 1 else ""
     network = f", {table.network}" if table.network else ""
@@ -74,7 +80,7 @@ def _table(table: CollectiveTable, width: int) -> str:
     sizes = column("size(B)", [str(row.size) for row in rows])
     counted = f"{table.n_runs} run{'s' if table.n_runs > 1 else ''} of {min(row.rounds for row in rows)} rounds"
     checked = "results verified" if table.verified else "bytes moved, no results to verify"
-    return f"{_title(table)}: {counted}, {checked}\n{draw(sizes, columns, width)}"
+    return f"{collective_title(table)}: {counted}, {checked}\n{draw(sizes, columns, width)}"
 
 
 def _legend(measured: Sequence[CollectiveTable], width: int) -> str:
@@ -87,7 +93,7 @@ def _legend(measured: Sequence[CollectiveTable], width: int) -> str:
     )
 
 
-def _charted(measured: Sequence[CollectiveTable]) -> list[list[CollectiveTable]]:
+def charted(measured: Sequence[CollectiveTable]) -> list[list[CollectiveTable]]:
     """Tables of one chart each: one framework's all together, of several those of one operation."""
     if len({table.framework for table in measured}) == 1:
         return [list(measured)]
@@ -118,7 +124,7 @@ def _chart(measured: Sequence[CollectiveTable], width: int) -> str:
     lines = ["time of an operation over the size of its message, both logarithmic"]
     lines += [f"{text.rjust(margin)} │{''.join(cells).rstrip()}" for text, cells in zip(left, grid, strict=True)]
     lines.append(" " * (margin + 2) + ends[0] + ends[1].rjust(length - len(ends[0])))
-    lines += [f"  {mark} {_title(table)}" for table, mark in zip(measured, MARKS, strict=False)]
+    lines += [f"  {mark} {collective_title(table)}" for table, mark in zip(measured, MARKS, strict=False)]
     if any(MANY in line for line in map("".join, grid)):
         lines.append(f"  {MANY} several of them")
     return "\n".join(lines)
@@ -138,12 +144,17 @@ def _bytes(value: float) -> Quantity:
     return Quantity(value=value, low=None, high=None, unit="B", n_runs=1)
 
 
-def _warnings(tables: Sequence[CollectiveTable]) -> list[str]:
+def collective_failures(found: Collectives) -> list[str]:
+    failed = [table for table in found.tables if table.outcome != "ok"]
+    return [f"{collective_title(table)}: {table.outcome}: {table.reason}" for table in failed]
+
+
+def collective_warnings(tables: Sequence[CollectiveTable]) -> list[str]:
     """Each warning once, with the tables it belongs to and what to do."""
     merged: dict[str, tuple[str, str, list[str]]] = {}
     for table in tables:
         for warning in table.warnings:
-            name = f"{_title(table)} ({warning.n_runs} of {table.n_runs} runs)"
+            name = f"{collective_title(table)} ({warning.n_runs} of {table.n_runs} runs)"
             merged.setdefault(warning.code, (warning.message, warning.hint, []))[2].append(name)
     return [
         f"{code}: {where[0]}: {message}{f'; also {len(where) - 1} more' if len(where) > 1 else ''}"

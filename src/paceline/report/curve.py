@@ -1,105 +1,214 @@
-"""A scaling curve as a picture: throughput against workers on doubling axes, with its band and the ideal line. SVG."""
+"""Scaling curves as a picture: something against workers, measured and predicted, with bands and the ideal line."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from html import escape
-from math import log2
+import textwrap
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 
 from paceline.model.predict import Prediction
+from paceline.report.palette import INK, SOFT
+from paceline.report.svg import (
+    DOTTED,
+    WIDTH,
+    Area,
+    Scale,
+    across,
+    apart,
+    band,
+    dash,
+    dot,
+    line,
+    path,
+    picture,
+    series,
+    text,
+    told,
+    upward,
+)
 from paceline.units import format_count
 
-WIDTH, HEIGHT = 760, 460
-LEFT, RIGHT, TOP, BOTTOM = 80, 24, 28, 56
-COLOURS = ("#0b6e99", "#b5541c", "#3f7d20", "#7a3e9d", "#8a6d00", "#a3195b")
-DASHES = ("", "7 4", "2 3", "9 3 2 3", "4 2", "1 4")
-"""Curves are told apart without colour too."""
+HEIGHT = 460
+LEFT, RIGHT, TOP, BOTTOM = 70, 190, 40, 56
+NAME = 26
+"""Letters of a line of a curve's name, which stands at its end."""
+NAME_LINE = 15
+MOST_DOUBT = 2.0
+"""Of an interval only so many times the value, either way, is drawn: the rest of it would squeeze all curves."""
+
+Form = Callable[[float], str]
+"""From a value to its text."""
 
 
-SVG = "http://www.w3.org/2000/svg"
-STYLE = 'font-family="system-ui, sans-serif" font-size="13" role="img" aria-label="Predicted throughput by workers"'
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Point:
+    """A value at a number of workers; without an interval where none is known."""
+
+    workers: int
+    value: float
+    low: float | None = None
+    high: float | None = None
+    key: str = ""
+    """Of the row that it belongs to."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Curve:
+    """One family."""
+
+    name: str
+    measured: tuple[Point, ...] = ()
+    predicted: tuple[Point, ...] = ()
+    ideal: tuple[Point, ...] = ()
+    knee: int | None = None
+    """The most workers whose efficiency is still high; None: it never falls, or is not known."""
 
 
 def scaling_svg(curves: Mapping[str, Sequence[Prediction]]) -> str:
     """A picture of predicted throughput; one curve a family."""
-    points = [one for curve in curves.values() for one in curve]
-    xs = [log2(one.conditions.workers) for one in points]
-    ys = [log2(value) for one in points for value in (one.throughput.low, one.throughput.high)]
-    ideals = {name: curve[0].throughput.value / curve[0].conditions.workers for name, curve in curves.items()}
-    ys += [log2(ideals[name] * one.conditions.workers) for name, curve in curves.items() for one in curve]
-    across = _Scale(min(xs), max(xs), LEFT, WIDTH - RIGHT)
-    up = _Scale(min(ys), max(ys), HEIGHT - BOTTOM, TOP)
-    parts = [
-        f'<svg xmlns="{SVG}" viewBox="0 0 {WIDTH} {HEIGHT}" width="{WIDTH}" height="{HEIGHT}" {STYLE}>',
-        f'<rect width="{WIDTH}" height="{HEIGHT}" fill="#fff"/>',
-        *_axes(across, up, sorted({one.conditions.workers for one in points})),
-    ]
-    for index, (name, curve) in enumerate(curves.items()):
-        colour, dash = COLOURS[index % len(COLOURS)], DASHES[index % len(DASHES)]
-        parts += _curve(name, curve, across, up, colour=colour, dash=dash, ideal=ideals[name], row=index)
-    return "\n".join([*parts, "</svg>\n"])
+    drawn = [_predicted(name, predictions) for name, predictions in curves.items()]
+    area = Area(left=LEFT, top=TOP, right=WIDTH - RIGHT, bottom=HEIGHT - BOTTOM)
+    parts = panel(drawn, area, title="samples a second", log=True, form=format_count)
+    return picture("Predicted throughput by workers, 90 % intervals; dotted: ideal", HEIGHT, parts)
 
 
-class _Scale:
-    """From a value to a place."""
-
-    def __init__(self, low: float, high: float, start: float, end: float) -> None:
-        self._low, self._width = low, max(high - low, 1e-9)
-        self._start, self._end = start, end
-
-    def __call__(self, value: float) -> float:
-        return round(self._start + (value - self._low) / self._width * (self._end - self._start), 1)
-
-    @property
-    def ends(self) -> tuple[float, float]:
-        return self._low, self._low + self._width
+def _predicted(name: str, predictions: Sequence[Prediction]) -> Curve:
+    first = predictions[0]
+    per_worker = first.throughput.value / first.conditions.workers
+    counts = [one.conditions.workers for one in predictions]
+    return Curve(
+        name=name,
+        predicted=tuple(point_of(one) for one in predictions),
+        ideal=tuple(Point(workers=count, value=per_worker * count) for count in counts),
+    )
 
 
-def _axes(across: _Scale, up: _Scale, workers: Sequence[int]) -> list[str]:
-    base, left, right = HEIGHT - BOTTOM, LEFT, WIDTH - RIGHT
+def point_of(one: Prediction) -> Point:
+    """Predicted throughput."""
+    said = one.throughput
+    return Point(workers=one.conditions.workers, value=said.value, low=said.low, high=said.high)
+
+
+def panel(
+    curves: Sequence[Curve],
+    area: Area,
+    *,
+    title: str,
+    log: bool,
+    form: Form,
+    named: bool = True,
+    low: float | None = None,
+    high: float | None = None,
+) -> list[str]:
+    """Axes and all curves in an area.
+
+    Args:
+        curves: at least one, with at least one point.
+        area: without the room that axes and names need around it.
+        title: what is drawn upward.
+        log: whether that goes by doublings; linear axes begin at `low`.
+        form: how values are written.
+        named: whether each curve has its name at its end.
+        low: of the vertical axis, whatever the values.
+        high: the same.
+    """
+    points = [one for curve in curves for one in (*curve.measured, *curve.predicted, *curve.ideal)]
+    counts = sorted({one.workers for one in points})
+    values = [one.value for one in points]
+    values += [max(one.low, one.value / MOST_DOUBT) for one in points if one.low is not None]
+    values += [min(one.high, one.value * MOST_DOUBT) for one in points if one.high is not None]
+    right = Scale(counts[0], max(counts[-1], counts[0] + 1), area.left + 12, area.right - 12, log=True)
+    bottom, top = (min(values) if low is None else low), (max(values) if high is None else high)
+    up = Scale(bottom, max(top, bottom * 1.01), area.bottom, area.top, log=log)
+    parts = across(area, right, {count: str(count) for count in _sparse(counts, right)}, "workers")
+    parts += upward(area, up, {value: form(value) for value in up.ticks()}, title)
+    for index, curve in enumerate(curves):
+        parts += _ideal(curve, right, up)
+        parts += _curve(index, curve, right, up, form)
+    return parts + _knees(curves, right, up, area) + (_names(curves, right, up, area) if named else [])
+
+
+def _sparse(counts: Sequence[int], right: Scale) -> list[int]:
+    """As many counts as have room for their label."""
+    kept: list[int] = []
+    for count in counts:
+        if not kept or right(count) - right(kept[-1]) > 28:
+            kept.append(count)
+    return kept
+
+
+def _ideal(curve: Curve, right: Scale, up: Scale) -> list[str]:
+    places = [(right(one.workers), up.inside(one.value)) for one in curve.ideal]
+    return [path(places, stroke=SOFT, kind="ideal", stroke_dasharray=DOTTED, stroke_width="1.5")] if places else []
+
+
+def _curve(index: int, curve: Curve, right: Scale, up: Scale, form: Form) -> list[str]:
+    paint = series(index)
     parts = []
-    for count in workers:
-        x = across(log2(count))
-        parts.append(f'<line x1="{x}" y1="{TOP}" x2="{x}" y2="{base}" stroke="#e3e3e3"/>')
-        parts.append(f'<text x="{x}" y="{base + 18}" text-anchor="middle" fill="#333">{count}</text>')
-    low, high = up.ends
-    for power in range(int(low), int(high) + 1):
-        if low <= power <= high:
-            y = up(power)
-            parts.append(f'<line x1="{left}" y1="{y}" x2="{right}" y2="{y}" stroke="#e3e3e3"/>')
-            parts.append(
-                f'<text x="{left - 6}" y="{y + 4}" text-anchor="end" fill="#333">{format_count(2.0**power)}</text>'
+    if len(curve.predicted) > 1:
+        lows, middle, highs = (
+            [(right(one.workers), up.inside(one.value if value is None else value)) for one, value in ends]
+            for ends in (
+                [(one, one.low) for one in curve.predicted],
+                [(one, one.value) for one in curve.predicted],
+                [(one, one.high) for one in curve.predicted],
             )
-    parts.append(f'<text x="{(left + right) / 2}" y="{HEIGHT - 14}" text-anchor="middle" fill="#333">workers</text>')
-    parts.append(f'<text x="{left}" y="{TOP - 10}" fill="#333">samples a second</text>')
+        )
+        parts.append(band(lows, highs, fill=paint))
+        parts.append(path(middle, stroke=paint, kind="predicted", stroke_width=2, stroke_dasharray=dash(index)))
+    if len(curve.measured) > 1:
+        middle = [(right(one.workers), up.inside(one.value)) for one in curve.measured]
+        parts.append(path(middle, stroke=paint, kind="measured", stroke_width=2))
+    for one in curve.measured:
+        x = right(one.workers)
+        if one.low is not None and one.high is not None:
+            parts.append(line(x, up.inside(one.low), x, up.inside(one.high), stroke=paint, stroke_width=2))
+        words = f"{curve.name}, {one.workers}: measured {_with_ends(one, form)}"
+        parts.append(
+            dot(index, x, up.inside(one.value), told(words), kind="mark", data_row=one.key, data_value=repr(one.value))
+        )
+    if not curve.measured:
+        for one in curve.predicted:
+            words = told(f"{curve.name}, {one.workers}: {_with_ends(one, form)}")
+            parts.append(dot(index, right(one.workers), up.inside(one.value), words, size=3.5, kind="mark"))
     return parts
 
 
-def _curve(
-    name: str,
-    curve: Sequence[Prediction],
-    across: _Scale,
-    up: _Scale,
-    *,
-    colour: str,
-    dash: str,
-    ideal: float,
-    row: int,
-) -> list[str]:
-    def place(one: Prediction, value: float) -> str:
-        return f"{across(log2(one.conditions.workers))},{up(log2(value))}"
+def _with_ends(one: Point, form: Form) -> str:
+    ends = "" if one.low is None or one.high is None else f" ({form(one.low)}–{form(one.high)})"
+    return f"{form(one.value)}{ends}"
 
-    lows = [place(one, one.throughput.low) for one in curve]
-    highs = [place(one, one.throughput.high) for one in curve]
-    middle = [place(one, one.throughput.value) for one in curve]
-    best = [place(one, ideal * one.conditions.workers) for one in curve]
-    y = TOP + 16 + 18 * row
-    stroke = f'stroke="{colour}" stroke-width="2" stroke-dasharray="{dash}"'
+
+def _knees(curves: Sequence[Curve], right: Scale, up: Scale, area: Area) -> list[str]:
+    """A line down from the highest curve that has its knee there, and how many workers that are."""
+    highest: dict[int, float] = {}
+    for curve in curves:
+        for one in (*curve.predicted, *curve.measured):
+            if one.workers == curve.knee:
+                highest[one.workers] = min(highest.get(one.workers, area.bottom), up.inside(one.value))
     return [
-        f'<polyline points="{" ".join(best)}" fill="none" stroke="#999" stroke-dasharray="1 3"/>',
-        f'<polygon points="{" ".join(highs + lows[::-1])}" fill="{colour}" fill-opacity="0.15"/>',
-        f'<polyline points="{" ".join(middle)}" fill="none" {stroke}/>',
-        *(f'<circle cx="{point.split(",")[0]}" cy="{point.split(",")[1]}" r="3" fill="{colour}"/>' for point in middle),
-        f'<line x1="{LEFT + 12}" y1="{y - 4}" x2="{LEFT + 44}" y2="{y - 4}" {stroke}/>',
-        f'<text x="{LEFT + 50}" y="{y}" fill="#333">{escape(name)} (predicted, 90 %; dotted: ideal)</text>',
+        part
+        for count, y in highest.items()
+        for part in (
+            line(right(count), y, right(count), area.bottom, stroke=SOFT, kind="knee", stroke_dasharray="5 3"),
+            text(right(count) + 5, area.bottom - 6, f"knee: {count}", fill=SOFT),
+        )
     ]
+
+
+def _names(curves: Sequence[Curve], right: Scale, up: Scale, area: Area) -> list[str]:
+    """Each curve's name beside its end, with its marker; words that nobody needs colour for."""
+    ends = [max((*curve.measured, *curve.predicted), key=lambda one: one.workers) for curve in curves]
+    lines = [textwrap.wrap(curve.name, NAME) or [""] for curve in curves]
+    gap = NAME_LINE * max(map(len, lines)) + 3
+    beside = apart([up.inside(one.value) for one in ends], gap)
+    parts = []
+    for index, (end, words, y) in enumerate(zip(ends, lines, beside, strict=True)):
+        x = right(end.workers) + 8
+        parts.append(line(x, up.inside(end.value), area.right + 8, y, stroke=SOFT, stroke_opacity="0.5"))
+        parts.append(dot(index, area.right + 16, y, size=3.5))
+        parts += [
+            text(area.right + 26, y + 4 + NAME_LINE * row, one, fill=INK if row == 0 else SOFT)
+            for row, one in enumerate(words)
+        ]
+    return parts

@@ -17,25 +17,28 @@ LEGEND = (
 
 def fairness_sentences(proofs: Sequence[Proof]) -> list[str]:
     """A sentence for what agrees, one for each that does not, one for what still differs."""
-    if not proofs:
-        return []
+    sentences = proof_sentences(proofs)
+    if differing := differences(proofs):
+        sentences.append("what still differs: " + "; ".join(differing))
+    return sentences
+
+
+def proof_sentences(proofs: Sequence[Proof]) -> list[str]:
+    """The same without what still differs."""
     sentences = [_agreement(workload, mine) for workload, mine in _by_workload(proofs) if mine]
     refused: dict[tuple[str, str], list[str]] = {}
     for proof in proofs:
         if proof.verdict != AGREES:
             why = f"{proof.verdict}: {'; '.join(proof.reasons)}"
             refused.setdefault((proof.name, why), []).append(f"{proof.workload}, {_workers(proof)}")
-    sentences += [f"{name} on {' and on '.join(where)}: {why}" for (name, why), where in refused.items()]
-    if differing := differences(proofs):
-        sentences.append("what still differs: " + "; ".join(differing))
-    return sentences
+    return sentences + [f"{name} on {' and on '.join(where)}: {why}" for (name, why), where in refused.items()]
 
 
 def fairness_table(proofs: Sequence[Proof], width: int) -> str:
     """One row a framework, strategy, workload and number of workers: each distance, and what was allowed."""
     first = Column(header="", cells=tuple(f"{p.workload} {p.workers}w {p.name}" for p in proofs), right=False)
     columns = [
-        Column(header="", cells=tuple(_verdict(p) for p in proofs), right=False),
+        Column(header="", cells=tuple(shown_verdict(p) for p in proofs), right=False),
         Column(header="loss, step 0", cells=tuple(_cell(p, "loss of step 0") for p in proofs)),
         Column(header="worst loss of 20", cells=tuple(_cell(p, "loss of step", last=True) for p in proofs)),
         Column(header="gradient norms", cells=tuple(_cell(p, "gradient norms") for p in proofs)),
@@ -83,7 +86,7 @@ def _agreement(workload: str, proofs: Sequence[Proof]) -> str:
     return "; ".join([*sentences, *(f"{', '.join(who)}: {line}" for line, who in told.items())])
 
 
-def _verdict(proof: Proof) -> str:
+def shown_verdict(proof: Proof) -> str:
     """An approximate strategy that keeps its promise does not agree with anything: its loss falls."""
     return "loss falls" if proof.verdict == AGREES and proof.strategy_class != EXACT else proof.verdict
 

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paceline.compare import DIFFERENT_MACHINES, NO_PROOF, NOT_COMPARABLE, Comparison, Factor, PairVerdict, Quantity
+from paceline.compare import (
+    DIFFERENT_MACHINES,
+    NO_PROOF,
+    NOT_COMPARABLE,
+    Comparison,
+    Factor,
+    Note,
+    PairVerdict,
+    Quantity,
+)
 from paceline.report import numbers
 from paceline.stats import Verdict
 from paceline.units import format_seconds
@@ -28,6 +37,42 @@ def verdict_sentences(comparison: Comparison, names: Mapping[str, str]) -> list[
         who = f"{names[pairs[0].a]} and {names[pairs[0].b]}" if len(pairs) == 1 else f"{len(pairs)} pairs"
         sentences.append(f"{who}: not ranked, {word}: {note}")
     return sentences
+
+
+def failure_sentences(comparison: Comparison, names: Mapping[str, str]) -> list[str]:
+    """What was skipped or failed, and why."""
+    failed = [row for row in comparison.rows if row.outcome != "ok"]
+    return [f"{names[row.key]}: {row.outcome}: {row.reason}" for row in failed]
+
+
+def warning_sentences(comparison: Comparison, names: Mapping[str, str]) -> list[str]:
+    """Each warning once, with the rows it belongs to and what to do."""
+    merged: dict[str, tuple[str, str, list[str]]] = {}
+    for row in comparison.rows:
+        for warning in row.warnings:
+            row_name = f"{names[row.key]} ({warning.n_runs} of {row.n_runs} runs)"
+            # The message is that of one run; in the others its numbers differ.
+            message = warning.message if warning.n_runs == 1 else f"for example, {warning.message}"
+            merged.setdefault(warning.code, (message, warning.hint, []))[2].append(row_name)
+    lines = []
+    for code, (message, hint, where) in merged.items():
+        also = "" if len(where) == 1 else f"; also {', '.join(where[1:])}"
+        lines.append(f"{code}: {where[0]}: {message}{also}{f'. Do: {hint}' if hint else ''}")
+    return lines
+
+
+def note_sentences(notes: Sequence[Note]) -> list[str]:
+    """What was kept apart, and what to type about it."""
+    return [f"{note.message}{f'; {note.hint}' if note.hint else ''}" for note in notes]
+
+
+def unscaled_sentences(comparison: Comparison) -> list[str]:
+    """Why rows have no efficiency."""
+    unscaled: dict[str, int] = {}
+    for row in comparison.rows:
+        if row.throughput is not None and row.efficiency_note:
+            unscaled[row.efficiency_note] = unscaled.get(row.efficiency_note, 0) + 1
+    return [f"no efficiency for {count} row(s): {why}" for why, count in unscaled.items()]
 
 
 def verdict_sentence(pair: PairVerdict, names: Mapping[str, str]) -> str:

@@ -10,14 +10,20 @@ from typing import Any
 
 from paceline.compare import Collectives, Comparison, Proof, Row
 from paceline.report import numbers
-from paceline.report.answer import answer
+from paceline.report.answer import answer, answer_sentences
 from paceline.report.charts import scaling_charts
-from paceline.report.collectives import collectives_answer, collectives_text
+from paceline.report.collectives import collectives_answer, collectives_sentences, collectives_text
 from paceline.report.fairness import fairness_sentences, fairness_table
 from paceline.report.lists import items, paragraph, wrap
 from paceline.report.names import Names, name_rows
 from paceline.report.phases import apart_line, communication_table, derived_table, phase_table
-from paceline.report.sentences import verdict_sentences
+from paceline.report.sentences import (
+    failure_sentences,
+    note_sentences,
+    unscaled_sentences,
+    verdict_sentences,
+    warning_sentences,
+)
 from paceline.report.table import Column, draw
 from paceline.units import format_bytes
 
@@ -56,6 +62,11 @@ def results_text(found: Comparison | Collectives, width: int = WIDTH) -> str:
 def results_answer(found: Comparison | Collectives) -> str:
     """The answer in a sentence or some."""
     return collectives_answer(found) if isinstance(found, Collectives) else answer(found)
+
+
+def results_sentences(found: Comparison | Collectives) -> list[str]:
+    """The same, one part after the other; the first is the one to remember."""
+    return collectives_sentences(found) if isinstance(found, Collectives) else answer_sentences(found)
 
 
 def report(
@@ -97,9 +108,9 @@ def measurement_table(comparison: Comparison, names: Names, width: int) -> str:
     def column(header: str, cells: Iterable[str]) -> Column:
         return Column(header=header, cells=tuple(cells))
 
-    scaled = [column("efficiency", (_efficiency(row) for row in rows))]
+    scaled = [column("efficiency", (shown_efficiency(row) for row in rows))]
     columns = [
-        column("runs", (_runs(row) for row in rows)),
+        column("runs", (shown_runs(row) for row in rows)),
         column("samples/s", (numbers.plain(row.throughput) for row in rows)),
         column("step", (numbers.seconds(row.step_s) for row in rows)),
         *(scaled if any(row.efficiency for row in rows) else []),
@@ -127,49 +138,35 @@ def fairness_report(proofs: Sequence[Proof], width: int = WIDTH) -> str:
 
 
 def failure_lines(comparison: Comparison, names: Names, width: int) -> str:
-    failed = [row for row in comparison.rows if row.outcome != "ok"]
-    return items("Not ok", [f"{names.of[row.key]}: {row.outcome}: {row.reason}" for row in failed], width)
+    return items("Not ok", failure_sentences(comparison, names.of), width)
 
 
 def warning_lines(comparison: Comparison, names: Names, width: int) -> str:
-    """Each warning once, with the rows it belongs to and what to do."""
-    merged: dict[str, tuple[str, str, list[str]]] = {}
-    for row in comparison.rows:
-        for warning in row.warnings:
-            row_name = f"{names.of[row.key]} ({warning.n_runs} of {row.n_runs} runs)"
-            # The message is that of one run; in the others its numbers differ.
-            message = warning.message if warning.n_runs == 1 else f"for example, {warning.message}"
-            merged.setdefault(warning.code, (message, warning.hint, []))[2].append(row_name)
-    lines = []
-    for code, (message, hint, where) in merged.items():
-        also = "" if len(where) == 1 else f"; also {', '.join(where[1:])}"
-        lines.append(f"{code}: {where[0]}: {message}{also}{f'. Do: {hint}' if hint else ''}")
-    return items("Warnings", lines, width)
+    return items("Warnings", warning_sentences(comparison, names.of), width)
 
 
 def note_lines(comparison: Comparison, width: int) -> str:
-    notes = [f"{note.message}{f'; {note.hint}' if note.hint else ''}" for note in comparison.notes]
-    unscaled: dict[str, int] = {}
-    for row in comparison.rows:
-        if row.throughput is not None and row.efficiency_note:
-            unscaled[row.efficiency_note] = unscaled.get(row.efficiency_note, 0) + 1
-    notes += [f"no efficiency for {count} row(s): {why}" for why, count in unscaled.items()]
-    return items("Notes", notes, width)
+    return items("Notes", [*note_sentences(comparison.notes), *unscaled_sentences(comparison)], width)
 
 
-def _runs(row: Row) -> str:
+def shown_runs(row: Row) -> str:
     if row.outcome == "ok":
         return str(row.n_runs)
     return f"{row.n_runs} of {row.n_runs + row.n_failed}" if row.n_runs else row.outcome
 
 
-def _efficiency(row: Row) -> str:
+def shown_efficiency(row: Row) -> str:
     return "base" if row.efficiency is not None and row.base == row.key else numbers.percent(row.efficiency)
 
 
+def fact_texts(facts: Mapping[str, Any]) -> dict[str, str]:
+    """Facts in words, without those that say nothing."""
+    shown = {name.removesuffix("_bytes"): _fact(name, value) for name, value in facts.items()}
+    return {name: text for name, text in shown.items() if text}
+
+
 def _facts(facts: Mapping[str, Any], width: int) -> str:
-    shown = {name: _fact(name, value) for name, value in facts.items()}
-    lines = [f"{name.removesuffix('_bytes')}: {text}" for name, text in shown.items() if text]
+    lines = [f"{name}: {text}" for name, text in fact_texts(facts).items()]
     return "\n".join(wrap(line, width, first="  ", rest="    ") for line in lines)
 
 

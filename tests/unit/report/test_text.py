@@ -4,7 +4,7 @@ import pytest
 
 from paceline.compare import Factor, compare
 from paceline.record.record import Doubt
-from paceline.report.answer import answer
+from paceline.report.answer import answer, answer_sentences
 from paceline.report.glyphs import for_encoding
 from paceline.report.sentences import factor_text
 from paceline.report.text import comparison_table, report
@@ -205,3 +205,13 @@ def test_report_has_question_answer_machine_environment_and_the_command():
     ]
     positions = [text.index(part) for part in order]
     assert positions == sorted(positions)
+
+
+def test_answer_begins_with_the_contest_of_most_workers():
+    records = [
+        r for k, s in enumerate((0.06, 0.05)) for n in (1, 2, 4, 8) for r in repeats(knobs={"k": k}, workers=n, step_s=s)
+    ]
+    first, second, third, rest, *_ = answer_sentences(compare(records))
+
+    assert [part.split(" ·")[0] for part in (first, second, third)] == ["8 workers", "4 workers", "2 workers"]
+    assert rest == "(1 more contest in the table.)"

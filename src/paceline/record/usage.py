@@ -1,0 +1,98 @@
+"""What the processes of a run used, over time: curves from the meter's samples, thinned for the eye. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from paceline.record.record import Record
+
+MOST_POINTS = 300
+"""Of a curve: more than a screen has columns for it."""
+FEWEST_POINTS = 24
+ALL_POINTS = 2400
+"""Of all curves of a run together: with many ranks each gets fewer."""
+SHORTEST = 0.5
+"""Of the meter's period: CPU time comes in hundredths of a second, so a shorter interval has no rate worth showing."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Series:
+    """One quantity over time."""
+
+    t_s: tuple[float, ...]
+    """Since the meter began."""
+    values: tuple[float, ...]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Usage:
+    """One process with its children."""
+
+    process: str
+    cores: Series
+    """CPU seconds a second, since the sample before."""
+    rss_bytes: Series
+    """Resident memory."""
+    mean_cores: float
+    """Over all of its samples, as are the next two."""
+    peak_cores: float
+    peak_rss_bytes: float
+
+
+def usage_of(record: Record) -> list[Usage]:
+    """Curves of every process that was seen at least three times: two points make no curve. By name."""
+    samples: Sequence[dict[str, Any]] = record.resources.get("samples", ())
+    names = sorted({name for sample in samples for name in sample["processes"]}, key=_by_number)
+    most = min(MOST_POINTS, max(FEWEST_POINTS, ALL_POINTS // max(1, len(names))))
+    period = float(record.resources.get("period_s", 0.0))
+    found = []
+    for name in names:
+        seen = [(float(one["t_s"]), one["processes"][name]) for one in samples if name in one["processes"]]
+        times = [t for t, _ in seen]
+        rates = _rates(times, [float(used["cpu_s"]) for _, used in seen], SHORTEST * period)
+        if len(times) > 2 and len(rates.t_s) > 1:
+            memory = Series(t_s=tuple(times), values=tuple(float(used["rss_bytes"]) for _, used in seen))
+            found.append(
+                Usage(
+                    process=name, cores=thinned(rates, most), rss_bytes=thinned(memory, most),
+                    mean_cores=float(np.average(rates.values, weights=np.diff([times[0], *rates.t_s]))),
+                    peak_cores=max(rates.values), peak_rss_bytes=max(memory.values),
+                )
+            )  # fmt: skip
+    return found
+
+
+def thinned(series: Series, most: int) -> Series:
+    """The same curve with no more than so many points: of each stretch its lowest and its highest, in their order."""
+    count = len(series.t_s)
+    if count <= most:
+        return series
+    values = np.asarray(series.values)
+    kept: list[int] = []
+    for stretch in np.array_split(np.arange(count), most // 2):
+        ends = {int(stretch[values[stretch].argmin()]), int(stretch[values[stretch].argmax()])}
+        kept += sorted(ends)
+    return Series(t_s=tuple(series.t_s[at] for at in kept), values=tuple(series.values[at] for at in kept))
+
+
+def _rates(times: Sequence[float], totals: Sequence[float], shortest: float) -> Series:
+    """What a counter grows by, a second; a child that ended takes its count with it, which is no negative rate."""
+    ends, rates = [], []
+    before = 0
+    for at in range(1, len(times)):
+        took = times[at] - times[before]
+        if took > 0 and took >= shortest:
+            ends.append(times[at])
+            rates.append(max(0.0, (totals[at] - totals[before]) / took))
+            before = at
+    return Series(t_s=tuple(ends), values=tuple(rates))
+
+
+def _by_number(name: str) -> tuple[str, int]:
+    """worker2 before worker10."""
+    letters = name.rstrip("0123456789")
+    return letters, int(name[len(letters) :] or 0)

@@ -1,0 +1,44 @@
+"""What is explained, in words: findings with their evidence, what is lost by size, and what could not be told."""
+
+from __future__ import annotations
+
+from paceline.explain.explanation import Explanation, Loss
+from paceline.explain.finding import Finding, Number
+from paceline.report import numbers
+from paceline.units import format_bytes, format_count, format_seconds
+
+
+def evidence_line(finding: Finding) -> str:
+    """Its share, what would be gained, how sure that is."""
+    gain = finding.gain
+    gained = "" if gain is None else f"; without it × {gain.value:.3g} as fast ({gain.low:.3g}–{gain.high:.3g}, 90 %)"
+    return f"{finding.cause}: {numbers.share(finding.share)} of the step, {finding.by}{gained}; {finding.sure}"
+
+
+def number_text(number: Number) -> str:
+    """A number of a finding as a person reads it."""
+    if number.unit == "s":
+        return format_seconds(number.value)
+    if number.unit == "1":
+        return f"{number.value * 100:.3g} %"
+    if number.unit == "B":
+        return format_bytes(number.value)
+    if number.unit == "B/s":
+        return f"{number.value / 1e6:.3g} MB/s"
+    return f"{format_count(number.value)} {number.unit}".strip()
+
+
+def loss_sentence(loss: Loss) -> str:
+    """What is lost between two sizes, and by what."""
+    parts = sorted(loss.parts.items(), key=lambda part: -part[1])
+    said = ", ".join(f"{cause} {share * 100:.0f} %" for cause, share in parts if abs(share) >= 0.005)
+    return (
+        f"From {loss.from_workers} to {loss.to_workers} workers, {loss.efficiency * 100:.3g} % of the throughput a "
+        f"worker remain; what is lost ({loss.by}): {said or 'nothing'}."
+    )
+
+
+def further_sentences(explained: Explanation) -> list[str]:
+    """What is lost by size, whether the step is normal, and what nobody knows."""
+    lost = [loss_sentence(explained.loss)] if explained.loss else []
+    return [*lost, *(one.sentence for one in explained.yardsticks), *(f"Not known: {one}" for one in explained.unknown)]
