@@ -7,7 +7,7 @@ STAMP := $(VENV)/.ready
 .PHONY: help setup demo test test-frameworks test-engines test-browser check fmt benchmarks clean
 
 help:
-	@echo "make demo        compare PyTorch and JAX on ResNet-20 with 1 and 2 workers (sets everything up)"
+	@echo "make demo        compare PyTorch and JAX on ResNet-20 with 1 and 2 workers; ends with a page (sets everything up)"
 	@echo "make test        check, then all tests (sets everything up)"
 	@echo "make test-frameworks  the contract of every framework, each in an environment of its own (builds them)"
 	@echo "make test-engines  the same study by ssh, MPI, Slurm and Ray over lab hosts (installs them; needs root)"
@@ -26,6 +26,7 @@ $(STAMP): pyproject.toml src/paceline/_version.py
 
 demo: $(STAMP)
 	$(BIN)/paceline run studies/quickstart.toml --again
+	$(BIN)/paceline report studies/quickstart.toml --html quickstart.html
 
 # Where PyTorch's environment cannot be built, its tests are skipped with the reason and all others still run.
 test: check

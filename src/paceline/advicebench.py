@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from paceline.compare import compare, gather
 from paceline.errors import PacelineError
 from paceline.explain.finding import Finding, Range
+from paceline.explainbench import explain_study
 from paceline.model.calibration import Calibration, write_calibrations
 from paceline.model.kept import calibrations_path, kept_calibrations
 from paceline.modelbench import fitted
@@ -98,17 +99,22 @@ class Answer:
     tried: tuple[Tried, ...] = ()
 
 
-def recommend(bench: Workbench, wish: Wish, findings: Findings) -> Answer:
+def findings_of(bench: Workbench) -> Findings:
+    """Trial id → what holds it back."""
+    return {one.trial: one.findings for one in explain_study(bench, {})}
+
+
+def recommend(bench: Workbench, wish: Wish) -> Answer:
     """Advice from what is recorded and calibrated.
 
     Raises:
         PacelineError: nothing is recorded, or a name in the wish is not there.
     """
     known = known_of(bench, recorded(bench), kept(bench))
-    return Answer(advice=advice_of(survey(known, wish), known, wish, findings))
+    return Answer(advice=advice_of(survey(known, wish), known, wish, findings_of(bench)))
 
 
-def try_out(bench: Workbench, wish: Wish, findings: Findings, watcher: Watcher, budget: Budget) -> Answer:
+def try_out(bench: Workbench, wish: Wish, watcher: Watcher, budget: Budget) -> Answer:
     """Run what would settle the recommendation, as long as something would and the budget lasts; then advise again.
 
     The model learns from these runs too, and is kept.
@@ -138,7 +144,7 @@ def try_out(bench: Workbench, wish: Wish, findings: Findings, watcher: Watcher, 
     if predicted:
         write_calibrations(known.calibrations, calibrations_path(bench.folder, bench.study.name))
     rows, _ = measured(known)
-    return Answer(advice=advice_of(found, known, wish, findings), tried=tuple(outcomes(predicted, rows)))
+    return Answer(advice=advice_of(found, known, wish, findings_of(bench)), tried=tuple(outcomes(predicted, rows)))
 
 
 def _look(bench: Workbench, wish: Wish, *, again: bool) -> tuple[Known, Survey]:

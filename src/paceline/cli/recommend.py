@@ -61,7 +61,7 @@ def main(args: argparse.Namespace) -> int:
         raise PacelineError(f"--budget: {error}", hint="write it like --budget 10min") from None
     bench = Workbench(load_study(args.study), store_folder(args.store))
     budget = Budget(seconds=seconds)
-    answer = try_out(bench, wish, {}, Narrator(), budget) if args.try_ else recommend(bench, wish, {})
+    answer = try_out(bench, wish, Narrator(), budget) if args.try_ else recommend(bench, wish)
     if args.json:
         emit({"study": bench.study.name, **answer.advice.to_json(), "tried": [one.to_json() for one in answer.tried]})
     else:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.cli.compare import add_comparison_flags, make_comparison
 from paceline.cli.output import WIDTH, add_common, command, say, show, width
-from paceline.errors import StoreError
+from paceline.errors import PacelineError, StoreError
 from paceline.folders import store_folder
 from paceline.record import MEASUREMENT, Record
 from paceline.record.export import write_text
@@ -19,8 +19,10 @@ from paceline.workbench import Workbench
 
 if TYPE_CHECKING:
     from paceline.compare import Collectives, Comparison, Row
+    from paceline.explain.explanation import Explanation
     from paceline.model.predict import Prediction
     from paceline.model.traces import Span
+    from paceline.recommend.recommendation import Advice
     from paceline.record.usage import Usage
     from paceline.report.page import ReportData
 
@@ -52,7 +54,10 @@ def main(args: argparse.Namespace) -> int:
     records = Workbench(study, store_folder(args.store)).records()
     files = any(getattr(args, name) for name in FILES)
     if files:
-        _write(args, gather(args, study, found, records))
+        data = gather(args, study, found, records)
+        _write(args, data)
+        if not args.json and not args.output:
+            show(_in_short(data, args.html))
     if args.json or args.output or not files:
         text = _document(args, study, found, records) if args.json else _text(args, study, found, records)
         if args.output:
@@ -78,7 +83,8 @@ def gather(
             ended=max(record.started + record.elapsed_s for record in records),
             versions=tuple(dict.fromkeys(record.paceline for record in records)),
         ),
-        curves=_curves(args, study, found, records), explanations=(), advice=None,
+        curves=_curves(args, study, found, records), explanations=_explanations(args, study, found),
+        advice=_advice(args, study, found),
         timelines=_timelines(rows), resources=_resources(rows),
         machines=_machines(records), environments=_environments(records),
         command=command(args, "run", args.study, "--again"),
@@ -87,6 +93,42 @@ def gather(
             "check": command(args, "check", "fairness", args.study),
         },
     )  # fmt: skip
+
+
+def _explanations(args: argparse.Namespace, study: Study, found: Comparison | Collectives) -> Sequence[Explanation]:
+    from paceline.compare import Comparison
+    from paceline.explainbench import explain_study
+
+    if not isinstance(found, Comparison):
+        return ()
+    bench = Workbench(study, store_folder(args.store))
+    return explain_study(bench, {row.trial: row.label for row in found.rows})
+
+
+def _advice(args: argparse.Namespace, study: Study, found: Comparison | Collectives) -> Advice | None:
+    """For the plainest goal; None where nothing can be recommended, which `recommend` itself says why."""
+    from paceline.advicebench import recommend
+    from paceline.compare import Comparison
+    from paceline.recommend.objective import Prices, wish_for
+
+    if not isinstance(found, Comparison):
+        return None
+    try:
+        wish = wish_for("throughput", Prices(epoch=None, price=None, power=None), "")
+        return recommend(Workbench(study, store_folder(args.store)), wish).advice
+    except PacelineError:
+        return None
+
+
+def _in_short(data: ReportData, page: str | None) -> str:
+    """The answer, the recommendation and where the page is, for somebody who asked for files only."""
+    from paceline.report.lists import paragraph
+    from paceline.report.text import results_answer
+
+    said = [f"Answer: {results_answer(data.results)}"]
+    said += [f"Recommendation: {data.advice.sentence}"] if data.advice else []
+    said += [f"Report: {page}"] if page else []
+    return "\n".join(paragraph(one, width()) for one in said)
 
 
 def _machines(records: Sequence[Record]) -> list[dict[str, Any]]:
