@@ -23,23 +23,17 @@ from paceline.recommend.objective import Wish
 from paceline.recommend.recommendation import Advice
 from paceline.recommend.search import Survey, survey, to_try
 from paceline.recommend.tried import Tried, outcomes
-from paceline.record import MEASUREMENT, Record
+from paceline.record import Record
 from paceline.run import Budget
 from paceline.spec import Study, parse_study
-from paceline.workbench import Watcher, Workbench, last_attempts
+from paceline.workbench import Watcher, Workbench
 
 Findings = Mapping[str, Sequence[Finding]]
 
 
 def records_of(bench: Workbench) -> list[Record]:
     """What is recorded of a study's trials, and of those that were tried for it."""
-    own = bench.records()
-    if (store := bench.existing_store()) is None:
-        return own
-    seen = {record.run_id for record in own}
-    with store:
-        tries = last_attempts(store.records(study=name_of_tries(bench.study.name)))
-    return [*own, *(record for record in tries if record.kind == MEASUREMENT and record.run_id not in seen)]
+    return bench.records(run_for=name_of_tries(bench.study.name))
 
 
 def kept(bench: Workbench) -> list[Calibration]:

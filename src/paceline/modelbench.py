@@ -54,7 +54,7 @@ def manner_of(trial: Trial) -> Manner:
 
 def evidence(bench: Workbench, records: Sequence[Record] | None = None) -> list[Evidence]:
     """What is recorded of a study's trials, and of collectives of the same frameworks, family by family."""
-    found = bench.records() if records is None else list(records)
+    found = bench.records(run_for=bench.study.name) if records is None else list(records)
     probes, profiles = companion_records(bench)
     graphs = {record.trial.workload.graph: _graph(bench, record.trial) for record in found}
 

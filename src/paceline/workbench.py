@@ -28,7 +28,7 @@ from paceline.frameworks import Framework, load_framework
 from paceline.plan import Catalog, Plan, PlannedRun, Proposal, Trial, expand, schedule
 from paceline.plan.estimate import make_estimate
 from paceline.plan.proof import ProofCase, runs_of
-from paceline.record import PROOF, OutcomeKind, Record, Store
+from paceline.record import MEASUREMENT, PROOF, OutcomeKind, Record, Store
 from paceline.run import Bench, Budget, Equipment, campaign, clear_scratch, machine_lock, run_once
 from paceline.run.conformance import REFERENCE, cases_of
 from paceline.run.host_state import machine
@@ -219,13 +219,23 @@ class Workbench:
         """The store, if there is one already."""
         return Store.open(self.folder, create=False) if Store.exists(self.folder) else None
 
-    def records(self) -> list[Record]:
-        """What is recorded of the study's trials: the last attempt of each repeat."""
+    def records(self, *, run_for: str | None = None) -> list[Record]:
+        """What is recorded of the study's trials: the last attempt of each repeat.
+
+        Args:
+            run_for: further measurements that were made for a study of this name: what a campaign proposed is no trial
+                of the study itself.
+        """
         ids = [e.trial.id for e in expand(self.study, self.catalog(), to_run=False)]
         if (store := self.existing_store()) is None:
             return []
         with store:
-            return last_attempts(store.records(trial_ids=ids))
+            found = store.records(trial_ids=ids)
+            if run_for is not None:
+                further = [record for record in store.records(study=run_for) if record.kind == MEASUREMENT]
+                known = set(ids)
+                found += [record for record in further if record.trial.id not in known]
+            return last_attempts(found)
 
     def comparison(self, *, margin: float = MARGIN, across_machines: bool = False) -> Comparison:
         """All trials of the study compared, those without a record and those that cannot run included."""

@@ -253,3 +253,13 @@ def test_a_split_of_our_own_records_is_judged_point_by_point(bench, tmp_path):
     (group,) = found.groups
     assert {point.batch for point in group.points} == {16}
     assert set(group.predicted) >= {"paceline", "ernest", "pollux", "usl", "sum", "max", "last value"}
+
+
+def test_runs_that_calibration_proposes_are_part_of_the_fit(tmp_path):
+    study = study_of(LAW, cluster={"workers_per_host": [1, 2], "oversubscribe": True}, measure={"repeats": 2})
+    (tmp_path / "one-batch.toml").write_text(to_toml(study), encoding="utf-8")
+    ended = paceline(tmp_path, "calibrate", "one-batch.toml", "--budget", "10min", "--json")
+    (found,) = json.loads(ended.stdout)["calibrations"]
+
+    assert len(found["runs"]) > 2
+    assert not any("only batch" in sentence for sentence in found["unidentified"])
