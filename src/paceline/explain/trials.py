@@ -46,10 +46,15 @@ def subjects(families: Sequence[tuple[Evidence, Calibration]], records: Sequence
     for record in records:
         if record.ok:
             runs.setdefault(record.trial.id, []).append(record)
-    found = []
+    found: list[Subject] = []
+    seen: set[str] = set()
     for evidence, calibration in families:
         for one in evidence.trainings:
-            mine = tuple(runs.get(one.trial.id, ()))
+            # An imported profile stands behind the trial that it resembles, and has no runs of its own.
+            if one.trial.id in seen:
+                continue
+            seen.add(one.trial.id)
+            mine = tuple(runs[one.trial.id])
             spent = spent_of(mine)
             setting = Setting(calibration=calibration, conditions=one.conditions, starved=_starved(spent))
             found.append(Subject(trial=one.trial, records=mine, setting=setting, spent=spent))
