@@ -128,3 +128,42 @@ def test_peak_of_this_machine_is_measured_and_kept(tmp_path):
     assert_valid("probe-machine", document)
     assert document["flops_per_s"] > 1e8
     assert document["bytes_per_s"] > 1e8
+
+
+def profile(rank, slow=1.0):
+    spans = []
+    for number in range(6):
+        start = number * 1000
+        spans += [
+            (f"ProfilerStep#{number}", start, 1000),
+            ("enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__", start, 300 * slow),
+            ("aten::conv2d", start + 300 * slow, 200),
+            ("autograd::engine::evaluate_function: ConvolutionBackward0", start + 500 * slow, 300),
+        ]
+    events = [{"ph": "X", "name": name, "pid": 0, "tid": 0, "ts": ts, "dur": dur} for name, ts, dur in spans]
+    return json.dumps({"traceEvents": events, "distributedInfo": {"rank": rank}})
+
+
+def test_profiles_of_all_ranks_are_a_run_that_is_explained(tmp_path):
+    data = study_of(name="mine", cluster={"workers_per_host": 2, "oversubscribe": True})
+    (tmp_path / "mine.toml").write_text(to_toml(data), encoding="utf-8")
+    files = [f"rank{rank}.json" for rank in range(2)]
+    for rank, name in enumerate(files):
+        (tmp_path / name).write_text(profile(rank), encoding="utf-8")
+    imported = paceline(tmp_path, "import", "mine.toml", *files, "--as-run", "--json")
+
+    assert imported.returncode == 0, imported.stderr
+    assert_valid("import", json.loads(imported.stdout))
+    (found,) = json.loads(paceline(tmp_path, "explain", "mine.toml", "--json").stdout)["explanations"]
+    assert found["findings"][0]["cause"] == "input"
+    assert found["findings"][0]["share"] == pytest.approx(0.3, abs=0.01)
+
+
+def test_profiles_of_some_ranks_are_refused(tmp_path):
+    data = study_of(name="mine", cluster={"workers_per_host": 2, "oversubscribe": True})
+    (tmp_path / "mine.toml").write_text(to_toml(data), encoding="utf-8")
+    (tmp_path / "rank0.json").write_text(profile(0), encoding="utf-8")
+    ended = paceline(tmp_path, "import", "mine.toml", "rank0.json", "--as-run")
+
+    assert ended.returncode == 1
+    assert "give one file for each rank" in ended.stderr

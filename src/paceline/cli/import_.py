@@ -1,4 +1,4 @@
-"""`paceline import STUDY FILE`: what other tools measured, as calibration of a study."""
+"""`paceline import STUDY FILE`: what other tools measured, as calibration of a study; a profile also as a run of it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,14 @@ KINDS = ("nccl-tests", "osu", "layers", "kineto")
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("import", help="nccl-tests, OSU, layer and Kineto traces as calibration")
     parser.add_argument("study", help="study file (TOML) whose model shall know it")
-    parser.add_argument("file", help="output of nccl-tests or OSU, a layer trace (CSV), a PyTorch profile (JSON)")
+    parser.add_argument(
+        "file", nargs="+",
+        help="output of nccl-tests or OSU, a layer trace (CSV), a PyTorch profile (JSON); with --as-run one a rank",
+    )  # fmt: skip
+    parser.add_argument(
+        "--as-run", action="store_true",
+        help="keep profiles as a run of the study, for explain and report; they are never ranked against measured runs",
+    )  # fmt: skip
     parser.add_argument("--kind", choices=KINDS, help="by default told from what is in the file")
     parser.add_argument("--framework", help="whose steps it is about; by default every framework's of the study")
     parser.add_argument("--workers", type=int, help="ranks that took part, where the file does not say")
@@ -32,13 +39,18 @@ def main(args: argparse.Namespace) -> int:
     from paceline.cli.predict import network
     from paceline.model.imported import Setting, add_import, read_import
 
+    if args.as_run:
+        return _as_run(args)
+    if len(args.file) > 1:
+        raise SpecError("one file at a time", hint="several are the ranks of one run: add --as-run")
     study = load_study(args.study)
+    (file,) = args.file
     bandwidth, latency = network(args.network)
     setting = Setting(
         framework=args.framework, workers=args.workers, hosts=args.hosts, batch=args.batch, bandwidth=bandwidth,
         latency_s=latency,
     )  # fmt: skip
-    found = read_import(_text(Path(args.file)), file=Path(args.file).name, kind=args.kind, setting=setting)
+    found = read_import(_text(Path(file)), file=Path(file).name, kind=args.kind, setting=setting)
     path = add_import(store_folder(args.store), study.name, found)
     if args.json:
         emit({"study": study.name, "file": found.file, "kind": found.kind, "workers": found.setting.workers,
@@ -50,6 +62,56 @@ def main(args: argparse.Namespace) -> int:
         say(f"kept in {path}")
         say(f"next: {command(args, 'calibrate', args.study, '--no-run')}")
     return 0
+
+
+def _as_run(args: argparse.Namespace) -> int:
+    from paceline.model.profiled import run_of
+    from paceline.record import Store
+    from paceline.workbench import Workbench
+    from paceline.workloads import Graph
+    from paceline.workloads.cost import cost
+
+    study = load_study(args.study)
+    bench = Workbench(study, store_folder(args.store))
+    trial = _trial_of(args, bench)
+    workload = bench.workload(trial.workload.model, trial.workload.options)
+    paths = [Path(name) for name in args.file]
+    record = run_of(
+        [_text(path) for path in paths], trial, study=study.name, started=max(path.stat().st_mtime for path in paths),
+        gradient_bytes=cost(workload).gradient_bytes if isinstance(workload, Graph) else None,
+    )  # fmt: skip
+    with Store.open(bench.folder, create=True) as store:
+        store.add(record)
+    told = {"run": record.run_id, "steps": record.samples.num_rows // trial.ranks if record.samples else 0}
+    if args.json:
+        emit({"study": study.name, "file": ", ".join(path.name for path in paths), "kind": "kineto",
+              "workers": trial.workers, "tells": told, "kept_in": str(bench.folder)})  # fmt: skip
+    else:
+        show(f"{told['run']}: {told['steps']} steps of {trial.ranks} rank(s)")
+        say(f"next: {command(args, 'explain', args.study)}")
+    return 0
+
+
+def _trial_of(args: argparse.Namespace, bench: Any) -> Any:
+    """The one trial of the study that the flags name."""
+    wanted = {"workers": args.workers, "hosts": args.hosts if args.hosts > 1 else None, "batch": args.batch}
+
+    def matches(trial: Any) -> bool:
+        own = {"workers": trial.workers, "hosts": trial.cluster.hosts, "batch": trial.workload.batch_per_worker}
+        network = trial.cluster.network.label if trial.cluster.network else None
+        return (
+            all(value in (None, own[name]) for name, value in wanted.items())
+            and args.framework in (None, trial.framework.name)
+            and args.network in (None, network)
+        )
+
+    found = [trial for trial in bench.trials() if matches(trial)]
+    if len(found) != 1:
+        raise SpecError(
+            f"{args.study}: {len(found)} trials fit",
+            hint="name one with --workers, --hosts, --batch, --framework and --network",
+        )
+    return found[0]
 
 
 def _text(path: Path) -> str:

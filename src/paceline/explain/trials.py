@@ -42,19 +42,17 @@ class Subject:
 
 def subjects(families: Sequence[tuple[Evidence, Calibration]], records: Sequence[Record]) -> list[Subject]:
     """Every trial of these families that was measured."""
-    runs: dict[str, list[Record]] = {}
+    runs: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.ok:
-            runs.setdefault(record.trial.id, []).append(record)
+            runs.setdefault((record.trial.id, record.machine["id"]), []).append(record)
     found: list[Subject] = []
-    seen: set[str] = set()
     for evidence, calibration in families:
         for one in evidence.trainings:
-            # An imported profile stands behind the trial that it resembles, and has no runs of its own.
-            if one.trial.id in seen:
+            # An imported profile stands behind the trial that it resembles: its runs are taken already.
+            mine = tuple(runs.pop((one.trial.id, evidence.family.machine), ()))
+            if not mine:
                 continue
-            seen.add(one.trial.id)
-            mine = tuple(runs[one.trial.id])
             spent = spent_of(mine)
             setting = Setting(calibration=calibration, conditions=one.conditions, starved=_starved(spent))
             found.append(Subject(trial=one.trial, records=mine, setting=setting, spent=spent))
