@@ -35,7 +35,7 @@ class Number:
     """In words."""
     value: float
     unit: str
-    """SI, "1" for a fraction."""
+    """SI, "1" for a fraction, or what is counted."""
     by: str
     """MEASURED, DERIVED, MODELLED or GUESSED."""
 

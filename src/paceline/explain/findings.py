@@ -95,7 +95,7 @@ def _numbers(share: Share, step_s: float, case: Case) -> tuple[Number, ...]:
     conditions = case.setting.conditions
     if share.cause in SPLIT_BY_MODEL and conditions.messages:
         found.append(Number(name="bytes exchanged", value=conditions.exchanged, unit="B", by=MEASURED))
-        found.append(Number(name="messages a step", value=float(len(conditions.messages)), unit="1", by=MEASURED))
+        found.append(Number(name="messages a step", value=float(len(conditions.messages)), unit="messages", by=MEASURED))
         if conditions.bandwidth:
             found.append(Number(name="bandwidth of a link", value=conditions.bandwidth, unit="B/s", by=MEASURED))
     if share.cause == STRAGGLER:
@@ -104,8 +104,8 @@ def _numbers(share: Share, step_s: float, case: Case) -> tuple[Number, ...]:
     if share.cause == CONTENTION and case.cores:
         cluster = case.trial.cluster
         threads = float(cluster.threads_per_worker * cluster.workers_per_host)
-        found.append(Number(name="threads of a host", value=threads, unit="1", by=MEASURED))
-        found.append(Number(name="cores of a host", value=float(case.cores), unit="1", by=MEASURED))
+        found.append(Number(name="threads of a host", value=threads, unit="threads", by=MEASURED))
+        found.append(Number(name="cores of a host", value=float(case.cores), unit="cores", by=MEASURED))
     return tuple(found)
 
 
