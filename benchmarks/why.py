@@ -1,8 +1,8 @@
-"""Does `explain` name what holds real training back, and does its advice bring what it says? PyTorch on hosts of the lab.
+"""Does `explain` name what holds real training back, and does its advice bring what it says? PyTorch in the lab.
 
-Four things are done to a training: a slow link, a host at half speed, an input pipeline that starves it, more threads than
-cores. Each has to be the first finding; then what the finding says is done, and the throughput has to rise by what was
-predicted, within its interval. Needs root, as the lab does.
+Four things are done to a training: a slow link, a host at half speed, an input pipeline that starves it, more threads
+than cores. Each has to be the first finding; then what the finding says is done, and the throughput has to rise by what
+was predicted, within its interval. Needs root, as the lab does.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Any
 from claims import Claim, parser, publish, say
 from paceline.explain.finding import Finding
 from paceline.explainbench import explain_study
-from paceline.modelbench import companions
 from paceline.model.terms import BANDWIDTH, CONTENTION, INPUT, STRAGGLER
+from paceline.modelbench import companions
 from paceline.record import Record, summarize
 from paceline.spec import read_study
 from paceline.stats import ratio_interval

@@ -8,7 +8,7 @@ import struct
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -96,7 +96,9 @@ def test_page_is_quiet_and_asks_for_nothing_but_itself(opening: Opening, place: 
 
 
 @pytest.mark.parametrize("field", FIELDS)
-def test_numbers_on_the_page_are_those_of_compare(opening: Opening, place: Path, compared: dict[str, Any], field: str) -> None:
+def test_numbers_on_the_page_are_those_of_compare(
+    opening: Opening, place: Path, compared: dict[str, Any], field: str
+) -> None:
     opened = opening(place / "law.html")
     shown = opened.ask(
         "field => [...document.querySelectorAll(`#comparison td[data-field='${field}']`)]"
@@ -106,7 +108,7 @@ def test_numbers_on_the_page_are_those_of_compare(opening: Opening, place: Path,
     expected = {row["key"]: row[field]["value"] for row in compared["rows"]}
 
     assert len(shown) >= len(expected)
-    assert {key: value for key, value in shown} == expected
+    assert dict(shown) == expected
     assert all(expected[key] == value for key, value in shown)
 
 
@@ -193,7 +195,9 @@ def test_paper_and_ink_follow_the_reader(opening: Opening, full: Path, dark: boo
         " getComputedStyle(document.querySelector('svg text.f-ink')).fill]"
     )
 
-    assert (paper, ink) == (("rgb(20, 23, 26)", "rgb(231, 233, 235)") if dark else ("rgb(255, 255, 255)", "rgb(28, 33, 38)"))
+    assert (paper, ink) == (
+        ("rgb(20, 23, 26)", "rgb(231, 233, 235)") if dark else ("rgb(255, 255, 255)", "rgb(28, 33, 38)")
+    )
     assert drawn == ink
 
 
@@ -234,7 +238,7 @@ def test_downloads_are_whole_files(opening: Opening, place: Path, compared: dict
         ends = [float(row[f"throughput{end}"]) for end in ("", "_low", "_high")]
         assert ends == [known[row["key"]][part] for part in ("value", "low", "high")]
 
-    drawn = ElementTree.fromstring(opened.download(name, "svg", tmp_path).read_text(encoding="utf-8"))
+    drawn = ET.fromstring(opened.download(name, "svg", tmp_path).read_text(encoding="utf-8"))
     assert drawn.tag == "{http://www.w3.org/2000/svg}svg"
     assert drawn[0].get("fill") == "#ffffff"
 
@@ -249,7 +253,7 @@ def test_every_figure_hands_out_a_picture(opening: Opening, full: Path, tmp_path
     opened = opening(full)
     for name in opened.ask("() => [...document.querySelectorAll('figure')].map(one => one.id)"):
         assert opened.download(name, "png", tmp_path).stat().st_size > 2000
-        ElementTree.fromstring(opened.download(name, "svg", tmp_path).read_text(encoding="utf-8"))
+        ET.fromstring(opened.download(name, "svg", tmp_path).read_text(encoding="utf-8"))
     assert opened.troubles == []
 
 

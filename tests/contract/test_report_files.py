@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -33,7 +33,7 @@ def test_all_files_at_once_and_nothing_on_stdout(place: Path) -> None:
     pictures = sorted((place / "figures").iterdir())
     assert {path.name.split("-")[0] for path in pictures} == {"phases", "scaling", "throughput", "timeline"}
     for path in pictures:
-        assert ElementTree.fromstring(path.read_text(encoding="utf-8")).get("viewBox")
+        assert ET.fromstring(path.read_text(encoding="utf-8")).get("viewBox")
         assert f"written: figures/{path.name}" in done.stderr
     assert "figures/scaling-weak-lenet5" in (place / "r.tex").read_text(encoding="utf-8")
 
@@ -72,7 +72,9 @@ def test_collectives_have_their_files_too(tmp_path: Path) -> None:
     study["workload"] = {"model": "collective", "collective": {"operation": "all_reduce", "sizes": "1KiB..16KiB"}}
     (tmp_path / "c.toml").write_text(to_toml(study), encoding="utf-8")
     assert paceline(tmp_path, "run", "c.toml").returncode == 0
-    done = paceline(tmp_path, "report", "c.toml", "--html", "c.html", "--markdown", "c.md", "--latex", "c.tex", "--svg", "f")
+    done = paceline(
+        tmp_path, "report", "c.toml", "--html", "c.html", "--markdown", "c.md", "--latex", "c.tex", "--svg", "f"
+    )
 
     assert done.returncode == 0, done.stderr
     assert 'data-field="busbw"' in (tmp_path / "c.html").read_text(encoding="utf-8")

@@ -62,7 +62,7 @@ def _input(case: Case) -> Change:
 
 
 def _fed(case: Case, what_if: str, *, least: float) -> Range:
-    """What cheaper input brings: no less than `least`, no more than if it and what it takes from computing were gone."""
+    """What cheaper input brings: at least `least`, at most as if it and what it takes from computing were gone."""
     gain = _predicted(case, what_if)
     most = case.setting.gain([INPUT, CONTENTION]).high
     return Range(value=gain.value, low=min(gain.low, least), high=max(gain.high, most))
@@ -184,4 +184,3 @@ def _ratio(
     pairs = zip(before.draws[:MOST_DRAWS], after.draws[:MOST_DRAWS], strict=True)
     draws = np.array([ratio(now, then) for now, then in pairs])
     return widened(ratio(before.vector, after.vector), draws, before.residual)
-

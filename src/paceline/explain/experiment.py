@@ -20,9 +20,7 @@ def experiment_for(study: Study, trial: Trial, catalog: Catalog) -> Text:
 
     def text(question: str, changed: Mapping[str, Any]) -> str:
         # A file cannot name a default among other values: the change then stands alone, beside what is recorded.
-        both = {
-            key: value if present.get(key) is None else (present[key], value) for key, value in changed.items()
-        }
+        both = {key: value if present.get(key) is None else (present[key], value) for key, value in changed.items()}
         return study_text(
             study, name=f"{study.name}-experiment", question=question,
             axes={**present, "measure.repeats": REPEATS, **both},

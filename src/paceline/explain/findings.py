@@ -95,7 +95,9 @@ def _numbers(share: Share, step_s: float, case: Case) -> tuple[Number, ...]:
     conditions = case.setting.conditions
     if share.cause in SPLIT_BY_MODEL and conditions.messages:
         found.append(Number(name="bytes exchanged", value=conditions.exchanged, unit="B", by=MEASURED))
-        found.append(Number(name="messages a step", value=float(len(conditions.messages)), unit="messages", by=MEASURED))
+        found.append(
+            Number(name="messages a step", value=float(len(conditions.messages)), unit="messages", by=MEASURED)
+        )
         if conditions.bandwidth:
             found.append(Number(name="bandwidth of a link", value=conditions.bandwidth, unit="B/s", by=MEASURED))
     if share.cause == STRAGGLER:

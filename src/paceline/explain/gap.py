@@ -1,4 +1,4 @@
-"""Why one trial is slower than another: which causes make the difference, and which layers where both were timed. Pure."""
+"""Why one trial is slower than another: which causes make the difference, and which layers, where timed. Pure."""
 
 from __future__ import annotations
 
@@ -94,7 +94,5 @@ def layer_times(records: Sequence[Record]) -> dict[str, float]:
 
 
 def _layers(slower: Mapping[str, float], faster: Mapping[str, float]) -> tuple[LayerGap, ...]:
-    both = [
-        LayerGap(layer=name, slower_s=slower[name], faster_s=faster[name]) for name in slower if name in faster
-    ]
+    both = [LayerGap(layer=name, slower_s=slower[name], faster_s=faster[name]) for name in slower if name in faster]
     return tuple(sorted(both, key=lambda one: one.faster_s - one.slower_s)[:MOST_LAYERS])

@@ -49,9 +49,7 @@ def shares_of(spent: Spent | None, setting: Setting) -> tuple[Share, ...]:
     return tuple(Share(cause=one, measured=measured.get(one), modelled=modelled[one]) for one in CAUSES)
 
 
-def loss_between(
-    few: tuple[Spent, Setting, int, float], many: tuple[Spent, Setting, int, float]
-) -> Loss | None:
+def loss_between(few: tuple[Spent, Setting, int, float], many: tuple[Spent, Setting, int, float]) -> Loss | None:
     """How what is lost from one size to another splits: by the seconds that each sample costs a worker.
 
     Args:

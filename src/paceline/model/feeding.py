@@ -1,4 +1,4 @@
-"""How input reaches a worker: loader processes that prepare batches while the step computes, or nobody but itself. Pure."""
+"""How input reaches a worker: by loader processes that prepare batches while it computes, or by itself. Pure."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A profile that PyTorch wrote (Kineto) as a run: its marked steps, cut into phases by the names of its operators. Pure.
+"""A profile that PyTorch wrote (Kineto) as a run: its marked steps, cut into phases by names of operators. Pure.
 
     data            batches are fetched: the spans of a DataLoader
     copy            host to device
@@ -21,7 +21,6 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from paceline._version import __version__
-
 from paceline.errors import PacelineError
 from paceline.model.imports import COMMUNICATES, STEP
 from paceline.model.traces import Span, spans_of_kineto
@@ -63,7 +62,11 @@ def profiled(text: str) -> Profiled:
         )
     sorted_out = _by_phase([span for span in spans if not STEP.fullmatch(span.name)])
     origin = steps[0].start_s
-    columns: dict[str, list[float]] = {"start_s": [], "wall_s": [], **{f"phase.{name}": [] for name in (*ORDER, "overhead")}}
+    columns: dict[str, list[float]] = {
+        "start_s": [],
+        "wall_s": [],
+        **{f"phase.{name}": [] for name in (*ORDER, "overhead")},
+    }
     for step in steps:
         columns["start_s"].append(step.start_s - origin)
         columns["wall_s"].append(step.duration_s)

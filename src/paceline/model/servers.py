@@ -1,4 +1,4 @@
-"""Asynchronous training through parameter servers (Dean et al. 2012): workers wait for servers, never for each other."""
+"""Asynchronous training through parameter servers (Dean et al. 2012): workers wait for servers, not for each other."""
 
 from __future__ import annotations
 

@@ -196,8 +196,8 @@ def jobs_on_one_link(compute_s: Sequence[float], carry_s: Sequence[float], *, st
 
 
 def asynchronous_steps(compute_s: float, latency_s: float, busy_s: float, *, workers: int, steps: int) -> float:
-    """Seconds from one step of a worker to its next, over the second half of so many steps, through one server that takes
-    one request at a time.
+    """Seconds from one step of a worker to its next, over the second half of so many steps, through one server that
+    takes one request at a time.
     """
     simulation, server = Simulation(), Stream()
     halves: list[Task] = []

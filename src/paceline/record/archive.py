@@ -64,11 +64,11 @@ def read_archive(path: Path) -> list[Record]:
                     hint="read it with that version, or ask for a new one",
                 )
             tables = {name: _runs_of(file, name) for name in TABLES}
-            return [
-                _record(json.loads(line), tables) for line in file.read(FACTS).decode("utf-8").splitlines()
-            ]
+            return [_record(json.loads(line), tables) for line in file.read(FACTS).decode("utf-8").splitlines()]
     except (OSError, zipfile.BadZipFile, KeyError, ValueError, pa.ArrowException) as error:
-        raise StoreError(f"{path}: no archive of records: {error}", hint="write one: paceline export --format archive") from None
+        raise StoreError(
+            f"{path}: no archive of records: {error}", hint="write one: paceline export --format archive"
+        ) from None
 
 
 def _facts(record: Record) -> dict[str, Any]:
@@ -94,7 +94,5 @@ def _runs_of(file: zipfile.ZipFile, name: str) -> dict[str, pa.Table]:
 
 def _record(facts: dict[str, Any], tables: dict[str, dict[str, pa.Table]]) -> Record:
     columns = facts.pop("columns")
-    found = {
-        name: tables[name][facts[RUN]].select(columns[name]) for name in TABLES if name in columns
-    }
+    found = {name: tables[name][facts[RUN]].select(columns[name]) for name in TABLES if name in columns}
     return Record.from_json(facts, samples=found.get("samples"), layers=found.get("layers"))

@@ -38,9 +38,17 @@ def join(job):
     )
 
 
+_left = []
+
+
 def leave():
-    """Part when all ranks are here: rank 0 holds the store that the others still talk to."""
+    """Part when all ranks are here: rank 0 holds the store that the others still talk to.
+
+    The group itself stays until the process ends. Its destructor waits for a thread of gloo's, with Python's lock held;
+    if that thread is still putting away the barrier, it waits for the lock, and both wait for ever.
+    """
     dist.barrier()
+    _left.append(dist.group.WORLD)
     dist.destroy_process_group()
 
 

@@ -21,6 +21,7 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from paceline_worker import clock
+from paceline_worker.frameworks import torch_group
 from paceline_worker.frameworks.torch_phases import LastGradient
 
 
@@ -87,8 +88,7 @@ class Watch(object):
     def leave(self):
         """Part when all ranks are here: a rank that leaves early would look like a broken connection."""
         if dist.is_available() and dist.is_initialized():
-            dist.barrier()
-            dist.destroy_process_group()
+            torch_group.leave()
 
     def _notice_optimizers(self):
         make = torch.optim.Optimizer.__init__

@@ -89,7 +89,9 @@ def simulated_pipeline(stages, hand_over_s, micro_batches):
     return simulation.run()
 
 
-STAGES = st.lists(st.builds(Stage, forward_s=SECONDS, backward_s=SECONDS, bytes=st.floats(1e3, 1e8)), min_size=1, max_size=6)
+STAGES = st.lists(
+    st.builds(Stage, forward_s=SECONDS, backward_s=SECONDS, bytes=st.floats(1e3, 1e8)), min_size=1, max_size=6
+)
 
 
 @given(stages=STAGES, hand_over=st.floats(0, 0.1), micro_batches=st.integers(1, 6))

@@ -11,7 +11,9 @@ from paceline.model.profiled import profiled
 
 
 def trace(*spans, rank=0):
-    events = [{"ph": "X", "name": name, "pid": 0, "tid": 0, "ts": start, "dur": length} for name, start, length in spans]
+    events = [
+        {"ph": "X", "name": name, "pid": 0, "tid": 0, "ts": start, "dur": length} for name, start, length in spans
+    ]
     return json.dumps({"traceEvents": events, "distributedInfo": {"rank": rank}})
 
 

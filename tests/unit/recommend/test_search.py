@@ -155,9 +155,7 @@ def test_the_cheapest_is_not_the_fastest_where_hosts_cost():
     from paceline.spec.networks import NETWORKS
 
     link = NETWORKS["10GbE"]
-    spread = [
-        trial_of(workers=hosts, hosts=hosts, batch=8, network=link if hosts > 1 else None) for hosts in (1, 2, 4)
-    ]
+    spread = [trial_of(workers=hosts, hosts=hosts, batch=8, network=link if hosts > 1 else None) for hosts in (1, 2, 4)]
     there = known_from(records_of(spread), where=catalog(hosts=8))
     fastest, cheapest = (survey(there, asked(goal=goal)).ranked[0].hosts for goal in ("throughput", "cost"))
 

@@ -10,7 +10,12 @@ from records import make_record
 def metered(cpu, *, period=0.5, names=("worker0",), rss=1e8, times=None):
     times = [period * at for at in range(len(cpu))] if times is None else times
     samples = [
-        {"t_s": t, "processes": {name: {"cpu_s": total, "rss_bytes": rss, "read_bytes": 0, "written_bytes": 0} for name in names}}
+        {
+            "t_s": t,
+            "processes": {
+                name: {"cpu_s": total, "rss_bytes": rss, "read_bytes": 0, "written_bytes": 0} for name in names
+            },
+        }
         for t, total in zip(times, cpu, strict=True)
     ]
     return make_record(resources={"period_s": period, "samples": samples, "network": None})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import hashlib
+import itertools
 import json
 import re
 from dataclasses import replace
@@ -77,10 +78,12 @@ def test_headings_skip_no_level(seen):
     levels = [int(tag[1]) for tag, _ in seen.elements if re.fullmatch(r"h[1-6]", tag)]
 
     assert levels[0] == 1
-    assert all(after <= before + 1 for before, after in zip(levels, levels[1:], strict=False))
+    assert all(after <= before + 1 for before, after in itertools.pairwise(levels))
 
 
-@pytest.mark.parametrize("field", ["throughput", "step_s", "speedup", "efficiency", "cpu_utilisation", "peak_rss_bytes"])
+@pytest.mark.parametrize(
+    "field", ["throughput", "step_s", "speedup", "efficiency", "cpu_utilisation", "peak_rss_bytes"]
+)
 def test_numbers_on_the_page_are_those_of_the_comparison(data, seen, field):
     expected = {row.key: getattr(row, field).value for row in data.results.rows}
 
@@ -106,7 +109,11 @@ def test_sections_come_in_order(seen):
 
 def test_what_has_no_data_is_left_out_with_the_reason_and_what_to_type():
     bare = make_report(records=[make_record()], explanations=(), timelines={}, resources={}, advice=None)
-    said = {attrs["id"]: words for attrs, words in Page(page(bare)).all("p") if attrs.get("class") == "absent" and "id" in attrs}
+    said = {
+        attrs["id"]: words
+        for attrs, words in Page(page(bare)).all("p")
+        if attrs.get("class") == "absent" and "id" in attrs
+    }
 
     assert set(said) == {"scaling", "timelines", "bottlenecks", "resources", "fairness"}
     assert "workers_per_host" in said["scaling"]
@@ -155,7 +162,10 @@ def test_policy_allows_the_script_and_the_style_of_the_page_and_no_other(data):
     text = page(data)
     policy = next(attrs["content"] for attrs, _ in Page(text).all("meta") if attrs.get("http-equiv"))
     allowed = re.findall(r"'sha256-([^']+)'", policy)
-    parts = [re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1], re.search(r"<script>(.*?)</script>", text, re.DOTALL)[1]]
+    parts = [
+        re.search(r"<style>(.*?)</style>", text, re.DOTALL)[1],
+        re.search(r"<script>(.*?)</script>", text, re.DOTALL)[1],
+    ]
 
     assert policy.startswith("default-src 'none'")
     assert "unsafe" not in policy
@@ -186,7 +196,7 @@ def test_experiment_of_a_finding_waits_behind_a_line_that_opens_it(seen):
 
 
 def test_refused_pairs_have_no_ratio():
-    other = [make_record(framework="jax", strategy="flat", environment="jax", repeat=r) for r in range(3)]
+    other = [make_record(framework="jax", strategy="flat", repeat=r) for r in range(3)]
     data = make_report(records=[*[make_record(repeat=r) for r in range(3)], *other], explanations=())
     seen = Page(page(data))
 
@@ -208,7 +218,12 @@ def test_nothing_measured_is_a_page_that_says_so():
 
 
 def test_more_figures_than_anybody_reads_at_once_are_folded():
-    records = [make_record(knobs={"k": k}, workers=n, step_s=0.05, repeat=r) for k in (0, 1) for n in range(1, 8) for r in (0, 1)]
+    records = [
+        make_record(knobs={"k": k}, workers=n, step_s=0.05, repeat=r)
+        for k in (0, 1)
+        for n in range(1, 8)
+        for r in (0, 1)
+    ]
     seen = Page(page(make_report(records=records)))
 
     assert any(attrs.get("class") == "more" and "3 more" in words for attrs, words in seen.all("details"))

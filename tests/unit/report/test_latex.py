@@ -21,7 +21,9 @@ def rows_of(body):
 
 def strong():
     return [
-        make_record(workers=n, batch=64 // n, scaling="strong", step_s=0.1 / n, repeat=r) for n in (1, 2, 4) for r in range(3)
+        make_record(workers=n, batch=64 // n, scaling="strong", step_s=0.1 / n, repeat=r)
+        for n in (1, 2, 4)
+        for r in range(3)
     ]
 
 

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
-from xml.etree import ElementTree
+from xml.etree import ElementTree as ET
 
 import pytest
 from hypothesis import given
@@ -37,7 +37,9 @@ def test_labels_do_not_cover_each_other_and_keep_their_order(places):
 
 
 def test_paints_are_attributes_for_any_program_and_classes_for_a_page():
-    assert mark("rect", fill="ink", stroke="none", kind="bar") == '<rect class="bar f-ink" fill="#1c2126" stroke="none"/>'
+    assert (
+        mark("rect", fill="ink", stroke="none", kind="bar") == '<rect class="bar f-ink" fill="#1c2126" stroke="none"/>'
+    )
 
 
 def test_words_of_others_cannot_leave_their_place():
@@ -45,7 +47,7 @@ def test_words_of_others_cannot_leave_their_place():
     drawn = picture(hostile, 10, [text(0, 0, hostile), dot(0, 1, 1, data_row=hostile)])
 
     assert "<script" not in drawn
-    root = ElementTree.fromstring(drawn)
+    root = ET.fromstring(drawn)
     assert root.get("aria-label") == hostile
 
 

@@ -209,7 +209,10 @@ def test_report_has_question_answer_machine_environment_and_the_command():
 
 def test_answer_begins_with_the_contest_of_most_workers():
     records = [
-        r for k, s in enumerate((0.06, 0.05)) for n in (1, 2, 4, 8) for r in repeats(knobs={"k": k}, workers=n, step_s=s)
+        r
+        for k, s in enumerate((0.06, 0.05))
+        for n in (1, 2, 4, 8)
+        for r in repeats(knobs={"k": k}, workers=n, step_s=s)
     ]
     first, second, third, rest, *_ = answer_sentences(compare(records))
 

@@ -48,7 +48,7 @@ def _figure(name: str, explained: Explanation) -> Figure:
                     height, parts),
         sheet=Sheet(
             caption="A step with this rung and all above it",
-            fields=fields(cause="without", step_s="a step", faster="times as fast"),
+            fields=fields(cause="without", step_without_s="a step", faster="times as fast"),
             lines=tuple(
                 Line(key=explained.trial, cells=(
                     word("nothing" if cause == AS_IT_IS else cause), number(step, format_seconds(step)),
