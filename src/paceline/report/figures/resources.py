@@ -89,7 +89,9 @@ def _curve(index: int, places: Sequence[tuple[float, float]], **attributes: Attr
 def _sheet(key: str, used: Sequence[Usage]) -> Sheet:
     return Sheet(
         caption="Of the whole run, set-up included",
-        fields=fields(process="process", mean_cores="CPU, mean", peak_cores="CPU, peak", process_peak_rss_bytes="memory, peak"),
+        fields=fields(
+            process="process", mean_cores="CPU, mean", peak_cores="CPU, peak", process_peak_rss_bytes="memory, peak"
+        ),
         lines=tuple(
             Line(key=key, cells=(
                 word(one.process), number(one.mean_cores, _cores(one.mean_cores)),
