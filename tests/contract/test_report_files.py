@@ -23,15 +23,19 @@ def place(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
-def test_all_files_at_once_and_nothing_on_stdout(place: Path) -> None:
+def test_all_files_at_once_and_on_stdout_the_answer_the_recommendation_and_the_page(place: Path) -> None:
     done = paceline(
         place, "report", "s.toml", "--html", "r.html", "--markdown", "r.md", "--latex", "r.tex", "--svg", "figures"
     )
 
-    assert (done.returncode, done.stdout) == (0, "")
+    assert done.returncode == 0, done.stderr
+    for opening in ("Answer: ", "Recommendation: ", "Report: r.html"):
+        assert sum(line.startswith(opening) for line in done.stdout.splitlines()) == 1
     assert {path.name for path in place.glob("r.*")} == {"r.html", "r.md", "r.tex"}
     pictures = sorted((place / "figures").iterdir())
-    assert {path.name.split("-")[0] for path in pictures} == {"phases", "scaling", "throughput", "timeline"}
+    assert {path.name.split("-")[0] for path in pictures} == {
+        "ladder", "phases", "scaling", "throughput", "timeline",
+    }  # fmt: skip
     for path in pictures:
         assert ET.fromstring(path.read_text(encoding="utf-8")).get("viewBox")
         assert f"written: figures/{path.name}" in done.stderr

@@ -152,7 +152,7 @@ def _straggler(case: Case) -> Change:
 
 def _compute(case: Case) -> Change:
     return Change(
-        words="only faster computing helps: a faster device, lower precision, a compiled step, or more workers",
+        words="only faster computing helps: a device twice as fast, lower precision, a compiled step, or more workers",
         what_if="compute=x2", gain=_predicted(case, "compute=x2"),
     )  # fmt: skip
 

@@ -70,7 +70,7 @@ def factor(gain: Range) -> str:
 
 def _ladder(found: Explanation, width: int) -> str:
     lines = [
-        f"{'if' if number == 0 else 'then, if'} there were no {rung.cause}: {format_seconds(rung.step_s)}, "
+        f"{'if' if number == 0 else 'then, if'} {rung.cause} took no time: {format_seconds(rung.step_s)}, "
         f"{rung.faster:.2f} × as fast as now"
         for number, rung in enumerate(found.ladder)
     ]
