@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.compare import Comparison
+from paceline.compare import families as scaled
 from paceline.errors import PacelineError
 from paceline.frameworks import load_framework
 from paceline.model.calibrate import evidence_of, family_of, fit
@@ -126,20 +127,20 @@ def calibrate(bench: Workbench) -> list[Calibration]:
 def curves(
     comparison: Comparison, trials: Sequence[Trial], calibrations: Sequence[Calibration]
 ) -> dict[str, list[Prediction]]:
-    """Key of the row that each calibrated family begins with → what its model says of the sizes that were run, and of
-    some that were not.
+    """Key of each family that was calibrated → what its model says of the sizes that were run, and of some that were
+    not.
     """
     known = {trial.id: trial for trial in trials}
     found: dict[str, list[Prediction]] = {}
-    for row in comparison.rows:
-        if row.base != row.key or row.trial not in known:
+    for one in scaled(comparison):
+        mine = [known[row.trial] for row in one.rows if row.trial in known]
+        if not mine:
             continue
-        mine = [known[one.trial] for one in comparison.rows if one.base == row.key and one.throughput is not None]
-        family = family_of(known[row.trial], str(row.machine))
+        family = family_of(mine[0], str(one.base.machine))
         calibration = next((one for one in calibrations if one.family == family), None)
         # Rows of a dilated site are in its time, the model is in true time: on one axis they would only mislead.
-        if calibration is not None and len({trial.workers for trial in mine}) > 1 and dilation_of(mine[0]) == 1:
-            found[row.key] = _curve(calibration, mine)
+        if calibration is not None and dilation_of(mine[0]) == 1:
+            found[one.key] = _curve(calibration, mine)
     return found
 
 

@@ -3,6 +3,7 @@
 from paceline.compare.collectives import Collectives, CollectiveTable, tables_of
 from paceline.compare.comparison import Comparison, Note, compare
 from paceline.compare.fairness import AGREES, NO_PROOF, NOT_COMPARABLE, TRAITS, Distance, Fairness, Proof, prove
+from paceline.compare.families import Family, families
 from paceline.compare.gaps import Factor
 from paceline.compare.precision import more_repeats
 from paceline.compare.quantity import Quantity
@@ -22,6 +23,7 @@ __all__ = [
     "Distance",
     "Factor",
     "Fairness",
+    "Family",
     "Note",
     "PairVerdict",
     "Phase",
@@ -30,6 +32,7 @@ __all__ = [
     "Row",
     "RowWarning",
     "compare",
+    "families",
     "gather",
     "more_repeats",
     "prove",

@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
-from paceline.compare import Comparison, PairVerdict, Row
+from paceline.compare import Comparison, PairVerdict, Row, families
 from paceline.report import numbers
-from paceline.report.charts import families
 from paceline.report.sentences import evidence_of, is_refused, ratio_text
 from paceline.stats import Verdict
 
@@ -29,7 +28,7 @@ def answer_sentences(comparison: Comparison) -> list[str]:
     # What people ask about is the largest size that was run.
     largest = sorted(contests(ranked), key=lambda pairs: -comparison.row(pairs[0].a).workers)
     fastest = [_contest(comparison, pairs) for pairs in largest]
-    scaling = [_scaling(comparison.row(base), rows[-1]) for base, rows in families(comparison).items()]
+    scaling = [_scaling(one.base, one.rows[-1]) for one in families(comparison)]
     parts = [*_some(fastest, "contest", "contests"), *_some(scaling, "family", "families"), *_refusals(comparison)]
     if not parts:
         parts = _some([_alone(row) for row in measured], "trial", "trials")

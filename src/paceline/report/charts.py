@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paceline.compare import Comparison, Row
+from paceline.compare import Comparison, Row, families
 from paceline.report import numbers
 from paceline.report.glyphs import IDEAL, MEASURED, UNSURE
 from paceline.report.names import Names
@@ -18,24 +18,11 @@ ROOM_FOR_DOUBT = 1.2
 
 def scaling_charts(comparison: Comparison, names: Names, width: int) -> str:
     """A chart for each family with at least two world sizes; "" where there is none."""
-    charts = [_chart(comparison.row(base), rows, names, width) for base, rows in families(comparison).items()]
+    charts = [_chart(one.base, one.rows, names, width) for one in families(comparison)]
     if not charts:
         return ""
     meanings = {MEASURED: "measured", UNSURE: "95 % interval", IDEAL: "ideal: as many times the workers"}
     return "\n\n".join([*charts, legend(meanings, width)])
-
-
-def families(comparison: Comparison) -> dict[str, list[Row]]:
-    """Key of the base → its rows with numbers, smallest first, where there are at least two world sizes."""
-    found: dict[str, list[Row]] = {}
-    for row in comparison.rows:
-        if row.base is not None and row.throughput is not None:
-            found.setdefault(row.base, []).append(row)
-    return {
-        base: sorted(rows, key=lambda row: row.workers)
-        for base, rows in found.items()
-        if len({row.workers for row in rows}) > 1
-    }
 
 
 def _chart(base: Row, rows: Sequence[Row], names: Names, width: int) -> str:

@@ -30,7 +30,7 @@ def calibration_text(calibration: Calibration, width: int) -> str:
     names = Column(header="parameter", cells=tuple(unknown.name for unknown, _ in rows), right=False)
     columns = [
         Column(header="value", cells=tuple(_value(found["value"], unknown.unit) for unknown, found in rows)),
-        Column(header="90 % interval", cells=tuple(
+        Column(header="interval (99 % for all)", cells=tuple(
             f"{_value(found['low'], unknown.unit)} – {_value(found['high'], unknown.unit)}" for unknown, found in rows
         )),
         Column(header="is", cells=tuple(unknown.doc for unknown, _ in rows), right=False),

@@ -42,7 +42,7 @@ class ReportData:
     results: Comparison | Collectives
     source: Source | None = None
     curves: Mapping[str, Sequence[Prediction]] = field(default_factory=dict)
-    """Key of the row that a family begins with → what the model says of it, fewest workers first."""
+    """Key of a family (compare.families) → what the model says of it, fewest workers first."""
     explanations: Sequence[Explanation] = ()
     """One a trial, in the order of the table."""
     advice: Advice | None = None

@@ -2,7 +2,8 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.compare import compare
+from paceline.compare import compare, families
+from paceline.spec.networks import NETWORKS
 from paceline.spec.study import Network
 from records import failed_record, make_record, make_trial
 
@@ -86,3 +87,20 @@ def test_one_run_each_gives_an_efficiency_without_interval():
 
     assert rows[2].efficiency.value > 0
     assert rows[2].efficiency.low is None
+
+
+def test_families_are_of_one_network_and_share_the_host_that_has_none():
+    fast, slow = NETWORKS["1GbE"], NETWORKS["100Mbit"]
+    records = [
+        make_record(site="lab", workers=hosts, hosts=hosts, network=network, repeat=repeat, step_s=0.05 * hosts)
+        for hosts, network in ((1, None), (2, slow), (2, fast), (4, slow), (4, fast))
+        for repeat in range(2)
+    ]
+    found = families(compare(records))
+
+    assert [(one.network, [row.workers for row in one.rows]) for one in found] == [
+        ("100Mbit", [1, 2, 4]), ("1GbE", [1, 2, 4]),
+    ]  # fmt: skip
+    assert len({one.key for one in found}) == 2
+    assert {one.base.hosts for one in found} == {1}
+    assert all(row.network in {None, one.network} for one in found for row in one.rows)

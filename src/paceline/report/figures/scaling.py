@@ -5,10 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from paceline.compare import Comparison, Quantity, Row
+from paceline.compare import Comparison, Quantity, Row, families
 from paceline.model.predict import KNEE, Predicted, Prediction, knee
 from paceline.report import numbers
-from paceline.report.charts import families
 from paceline.report.curve import LEFT, RIGHT, TOP, Curve, Point, panel, point_of
 from paceline.report.figures.figure import Figure, names_for
 from paceline.report.sheet import Cell, Line, Sheet, fields, measured, number, word
@@ -25,9 +24,9 @@ SIZE = re.compile(r"\d+ workers?( on \d+ hosts)?")
 
 def scaling_figures(comparison: Comparison, curves: Mapping[str, Sequence[Prediction]]) -> list[Figure]:
     """One figure a model, kind of scaling and network; each family in it is a curve."""
-    groups: dict[str, dict[str, list[Row]]] = {}
-    for base, rows in families(comparison).items():
-        groups.setdefault(_title(rows), {})[base] = rows
+    groups: dict[str, dict[str, Sequence[Row]]] = {}
+    for one in families(comparison):
+        groups.setdefault(_title(one.rows), {})[one.key] = one.rows
     names = names_for("scaling", [title.replace(" scaling", "") for title in groups])
     return [_figure(name, title, mine, curves) for name, (title, mine) in zip(names, groups.items(), strict=True)]
 
