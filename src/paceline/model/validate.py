@@ -95,7 +95,8 @@ def _points(group: GroupResult) -> list[dict[str, Any]]:
     rows = []
     for index, point in enumerate(group.points):
         row: dict[str, Any] = {
-            "workers": point.workers, "hosts": point.hosts, "batch": point.batch, "measured_s": point.step_s,
+            "workers": point.workers, "hosts": point.hosts, "batch": point.batch,
+            "network": point.row.get("network"), "measured_s": point.step_s,
             "predicted_s": {model: float(values[index]) for model, values in group.predicted.items()},
         }  # fmt: skip
         if group.intervals is not None:

@@ -226,10 +226,11 @@ def validation_text(validation: Validation, width: int, *, points: bool) -> str:
 
 
 def _every_point(group: Any) -> str:
-    lines = [group.group, "workers  hosts  batch  measured s  " + "  ".join(group.predicted)]
+    lines = [group.group, "workers  hosts  batch  network  measured s  " + "  ".join(group.predicted)]
     for index, point in enumerate(group.points):
         said = "  ".join(f"{values[index]:.4g}" for values in group.predicted.values())
-        lines.append(f"{point.workers}  {point.hosts}  {point.batch:g}  {point.step_s:.4g}  {said}")
+        network = point.row.get("network") or "-"
+        lines.append(f"{point.workers}  {point.hosts}  {point.batch:g}  {network}  {point.step_s:.4g}  {said}")
     return "\n".join(lines)
 
 
