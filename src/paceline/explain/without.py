@@ -12,7 +12,7 @@ from paceline.explain.finding import Range
 from paceline.model.calibration import Calibration
 from paceline.model.conditions import Conditions
 from paceline.model.parameters import INDEX
-from paceline.model.predict import LEVEL
+from paceline.model.predict import ends_of
 from paceline.model.step import Floats
 from paceline.model.stragglers import ALIKE
 from paceline.model.terms import BANDWIDTH, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER, step_terms
@@ -63,12 +63,9 @@ class Setting:
 
 
 def widened(value: float, draws: Floats, own: float) -> Range:
-    """A factor with the spread of its draws and the model's own error, as independent."""
-    tail = (1 - LEVEL) / 2
-    logs = np.log(draws / value) if len(draws) else np.zeros(1)
-    down, up = np.quantile(logs, [tail, 1 - tail])
-    low, high = -np.hypot(min(down, 0.0), own), np.hypot(max(up, 0.0), own)
-    return Range(value=value, low=value * float(np.exp(low)), high=value * float(np.exp(high)))
+    """A factor with its interval."""
+    low, high = ends_of(value, draws, own)
+    return Range(value=value, low=low, high=high)
 
 
 def ladder(setting: Setting, measured_s: float) -> tuple[Rung, ...]:

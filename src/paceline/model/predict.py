@@ -109,12 +109,17 @@ def _steps(calibration: Calibration, conditions: Conditions) -> Floats:
 
 
 def _interval(value: float, draws: Floats, own: float, unit: str) -> Predicted:
-    """The spread of the draws around the value, and the model's own error, as independent."""
+    low, high = ends_of(value, draws, own)
+    return Predicted(value=value, low=low, high=high, unit=unit)
+
+
+def ends_of(value: float, draws: Floats, own: float) -> tuple[float, float]:
+    """Of an interval: the spread of the draws around the value, and the model's own error, as independent."""
     tail = (1 - LEVEL) / 2
     logs = np.log(draws / value) if len(draws) else np.zeros(1)
     down, up = np.quantile(logs, [tail, 1 - tail])
     low, high = -np.hypot(min(down, 0.0), own), np.hypot(max(up, 0.0), own)
-    return Predicted(value=value, low=value * float(np.exp(low)), high=value * float(np.exp(high)), unit=unit)
+    return value * float(np.exp(low)), value * float(np.exp(high))
 
 
 def conditions_for(

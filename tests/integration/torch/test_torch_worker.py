@@ -181,3 +181,8 @@ def test_loader_workers_die_with_their_rank(rig, tmp_path):
 
     assert len(loaders) == 2
     assert not alive
+
+
+def test_group_that_is_left_stays_until_the_process_ends(rig, tmp_path):
+    # Its destructor can hang: it joins a thread of gloo's that may still want Python's lock.
+    assert rig.probe("leaving", str(tmp_path / "store")) == {"there": True, "left": True}
