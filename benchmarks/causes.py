@@ -37,7 +37,7 @@ def explained(case: Case, folder: Path) -> Explanation:
 def judged(case: Case, found: Explanation) -> dict[str, Any]:
     """Whether it was named right, and how far shares are off."""
     named = [finding.cause for finding in found.findings[: len(case.planted)]]
-    off = {one.cause: one.best - case.truth.get(one.cause, 0.0) for one in found.shares}
+    off = {one.cause: float(one.best - case.truth.get(one.cause, 0.0)) for one in found.shares}
     worst = max(off, key=lambda cause: abs(off[cause]))
     return {
         "number": case.number, "workers": case.workers, "planted": list(case.planted), "named": named,

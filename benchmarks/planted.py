@@ -128,7 +128,7 @@ def shares_of(law: Mapping[str, Any], workers: int) -> dict[str, float]:
         LATENCY: exposed * latency / (latency + carried), BANDWIDTH: exposed * carried / (latency + carried),
         CONTENTION: compute - alone, OVERHEAD: law["overhead_s"], STRAGGLER: slowest - compute,
     }  # fmt: skip
-    return {cause: value / sum(seconds.values()) for cause, value in seconds.items()}
+    return {cause: float(value / sum(seconds.values())) for cause, value in seconds.items()}
 
 
 def study_of(case: Case, name: str = "planted") -> dict[str, Any]:
