@@ -40,8 +40,9 @@ OPERATIONS = ("all_reduce", "push_pull")
 """By which gradients are exchanged."""
 DOUBLINGS_BEYOND = 3
 """Of the most workers that were run: how far a report looks ahead. Intervals beyond say little."""
-SIZES = "4KiB..64MiB"
-"""Of messages: from where latency is all to where bandwidth is."""
+LARGEST, LEAST_LARGEST = 64, 1
+"""MiB of a message: where bandwidth is all; less on links that would take longer than LONGEST_S for it."""
+LONGEST_S = 0.5
 
 
 def manner_of(trial: Trial) -> Manner:
@@ -165,6 +166,15 @@ def _curve(calibration: Calibration, trials: Sequence[Trial]) -> list[Prediction
     ]  # fmt: skip
 
 
+def message_sizes(study: Study) -> str:
+    """From where latency is all to where bandwidth is, on the slowest link of a study."""
+    rates = [one.bandwidth_bytes_per_s for one in study.axes["cluster.network"] if one and one.bandwidth_bytes_per_s]
+    largest = LARGEST
+    while rates and largest > LEAST_LARGEST and largest * 2**20 / min(rates) > LONGEST_S:
+        largest //= 2
+    return f"4KiB..{largest}MiB"
+
+
 def companions(bench: Workbench) -> list[Study]:
     """What a calibration needs besides the study itself: collectives on the same clusters, and layers one by one."""
     study = bench.study
@@ -178,7 +188,10 @@ def companions(bench: Workbench) -> list[Study]:
         plain = read_study(
             {
                 "study": {"name": f"{study.name}-links", "question": "How long do collectives take here?"},
-                "workload": {"model": "collective", "collective": {"operation": list(operations), "sizes": SIZES}},
+                "workload": {
+                    "model": "collective",
+                    "collective": {"operation": list(operations), "sizes": message_sizes(study)},
+                },
                 "framework": {"name": list(exchanging)},
             },
             source=study.source,
