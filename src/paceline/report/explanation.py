@@ -34,11 +34,6 @@ def explanation_text(found: Explanation, width: int) -> str:
     return "\n\n".join(block for block in blocks if block)
 
 
-def headline(found: Explanation) -> str:
-    """What holds one trial back most, in a sentence."""
-    return f"{found.label}: {found.findings[0].sentence}." if found.findings else f"{found.label}: nothing to say."
-
-
 def _shares(found: Explanation, width: int) -> str:
     rows = [one for one in found.shares if max(one.best, one.modelled) >= LEAST_SHOWN]
     names = Column(header="where the step goes", cells=tuple(one.cause for one in rows), right=False)
