@@ -17,6 +17,7 @@ from paceline.errors import PacelineError
 from paceline.frameworks import load_framework
 from paceline.model.calibrate import evidence_of, family_of, fit
 from paceline.model.calibration import Calibration, write_calibrations
+from paceline.model.conditions import REPLICATED
 from paceline.model.design import next_run
 from paceline.model.imported import read_imports, with_imports
 from paceline.model.kept import calibrations_path
@@ -49,9 +50,12 @@ def manner_of(trial: Trial) -> Manner:
     """How a trial exchanges and is fed, by the framework's own word."""
     known = load_framework(trial.framework.name).capabilities
     strategy = known.strategies[trial.framework.strategy]
+    every = trial.framework.knobs[strategy.period_knob] if strategy.period_knob else 1
+    unknown = f"how strategy {trial.framework.strategy} shares a step is not modelled: it is taken as data parallel"
     return Manner(
-        exchange=strategy.exchange, servers_per_host=strategy.servers_per_host, prefetch=known.prefetches(trial)
-    )
+        exchange=strategy.exchange, servers_per_host=strategy.servers_per_host, prefetch=known.prefetches(trial),
+        sharing=strategy.sharing or REPLICATED, unknown="" if strategy.sharing else unknown, every=int(every),
+    )  # fmt: skip
 
 
 def evidence(bench: Workbench, records: Sequence[Record] | None = None) -> list[Evidence]:

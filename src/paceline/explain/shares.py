@@ -8,7 +8,7 @@ from paceline.explain.explanation import Loss, Share
 from paceline.explain.finding import CAUSES, COPY, DERIVED, MEASURED
 from paceline.explain.spent import EXCHANGE, Spent
 from paceline.explain.without import Setting
-from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, LATENCY, message_costs, shares, step_terms
+from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, LATENCY, shares, step_terms
 
 
 def seconds_by_cause(spent: Spent, setting: Setting) -> dict[str, float]:
@@ -19,21 +19,13 @@ def seconds_by_cause(spent: Spent, setting: Setting) -> dict[str, float]:
     """
     seconds = dict(spent.seconds)
     exchange = seconds.pop(EXCHANGE)
-    latent = latency_part(setting)
     terms = step_terms(setting.calibration.vector, setting.conditions, setting.calibration.straggling)
     slowed = min(terms.contention_s / terms.step_s * spent.step_s, seconds[COMPUTE])
     found = {
-        **seconds, LATENCY: exchange * latent, BANDWIDTH: exchange * (1 - latent),
+        **seconds, LATENCY: exchange * terms.latent, BANDWIDTH: exchange * (1 - terms.latent),
         COMPUTE: seconds[COMPUTE] - slowed, CONTENTION: seconds[CONTENTION] + slowed,
     }  # fmt: skip
     return {cause: found[cause] for cause in CAUSES}
-
-
-def latency_part(setting: Setting) -> float:
-    """Of the exchange, what does not depend on how many bytes it carries."""
-    latency, carried = message_costs(setting.calibration.vector, setting.conditions, setting.conditions.sizes)
-    whole = float(latency.sum() + carried.sum())
-    return float(latency.sum()) / whole if whole else 0.0
 
 
 def shares_of(spent: Spent | None, setting: Setting) -> tuple[Share, ...]:

@@ -106,6 +106,7 @@ class MXNet(Framework):
             ),
             "dist_async": Strategy(
                 strategy_class="asynchronous",
+                sharing="asynchronous",
                 exchange="server",
                 servers_per_host=1,
                 doc=f"One process a worker; ps-lite's servers apply each gradient when it comes. {SHARED}",

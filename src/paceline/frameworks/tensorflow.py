@@ -93,6 +93,7 @@ class TensorFlow(Framework):
             ),
             "parameter_server": Strategy(
                 strategy_class="asynchronous",
+                sharing="asynchronous",
                 exchange="server",
                 servers_per_host=1,
                 doc="Variables on parameter servers, one a host, which share the cores of its workers; every worker "

@@ -88,26 +88,31 @@ STRATEGIES = {
     "single": Strategy(max_workers=1, doc="One process, no exchange."),
     "ddp": Strategy(doc="DistributedDataParallel over gloo (CPU) or NCCL (CUDA); a lone worker is not wrapped."),
     "zero": Strategy(
+        sharing="partitioned",
         doc="DDP with ZeroRedundancyOptimizer: each worker keeps the optimizer's state of a share of the parameters, "
-        "updates it and sends it to all."
+        "updates it and sends it to all.",
     ),
     "fsdp": Strategy(
+        sharing="sharded",
         doc="FSDP2 (`fully_shard`), block by block: each worker keeps a share of every parameter. Filters are "
-        "channels-first in memory, which is all that FSDP2 takes."
+        "channels-first in memory, which is all that FSDP2 takes.",
     ),
     "post_local_sgd": Strategy(
         strategy_class="approximate",
+        period_knob="local_sgd_period",
         doc="DDP that after `local_sgd_start` steps exchanges no gradients: each worker goes by itself, and weights "
         "are averaged once in `local_sgd_period` steps. Filters are channels-first in memory.",
     ),
     "pipeline": Strategy(
+        sharing="pipelined",
         doc="torch.distributed.pipelining, transformers only: each worker is a stage of some blocks, and the samples "
         "of all workers flow through as micro-batches. Every rank reports the loss over all of them; its communication "
-        "contains the wait for other stages, the bubble."
+        "contains the wait for other stages, the bubble.",
     ),
     "tensor": Strategy(
+        sharing=None,
         doc="DTensor tensor parallelism, transformers only: attention heads and hidden units are dealt out, and every "
-        "worker sees the samples of all. Every rank reports the loss over all of them."
+        "worker sees the samples of all. Every rank reports the loss over all of them.",
     ),
 }
 

@@ -66,7 +66,8 @@ def fit(evidence: Evidence) -> Calibration:
         family=evidence.family, by=FITTED, vector=vector, low=low, high=high,
         draws=draws, straggling=straggling, hull=_hull(evidence.trainings), residual=_conformal(held_out),
         held_out=len(held_out), noise=noise, unidentified=unidentified,
-        remarks=_remarks(evidence.trainings, held_out), exchange=evidence.manner.exchange,
+        remarks=_remarks(evidence, held_out), exchange=evidence.manner.exchange,
+        sharing=evidence.manner.sharing, every=evidence.manner.every, passes=last.conditions.passes,
         servers_per_host=evidence.manner.servers_per_host, prefetch=evidence.manner.prefetch,
         messages=last.conditions.messages, bucketed=last.conditions.fractions is not None, ready=evidence.ready,
         memory=_memory(evidence.trainings), runs=tuple(one.trial.id for one in evidence.trainings),
@@ -172,11 +173,11 @@ def _hull(trainings: Sequence[Training]) -> Hull:
     )
 
 
-def _remarks(trainings: Sequence[Training], held_out: Sequence[float]) -> tuple[str, ...]:
-    """Doubts: anchors that are not monotone, and fits that rest on too little."""
-    remarks = []
+def _remarks(evidence: Evidence, held_out: Sequence[float]) -> tuple[str, ...]:
+    """Doubts: ways that are not modelled, anchors that are not monotone, and fits that rest on too little."""
+    remarks = [evidence.manner.unknown] if evidence.manner.unknown else []
     groups: dict[tuple[float, float | None], list[Training]] = {}
-    for one in trainings:
+    for one in evidence.trainings:
         links = one.conditions.bandwidth if one.conditions.hosts > 1 else None
         groups.setdefault((one.conditions.batch, links), []).append(one)
     for (batch, _), mine in groups.items():

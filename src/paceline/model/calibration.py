@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import PacelineError
-from paceline.model.conditions import RING, Conditions
+from paceline.model.conditions import REPLICATED, RING, Conditions
 from paceline.model.parameters import NAMES, as_mapping
 from paceline.model.ready import Ready
 from paceline.model.step import Floats
@@ -96,6 +96,10 @@ class Calibration:
     remarks: tuple[str, ...] = ()
     """What makes the fit doubtful, in sentences."""
     exchange: str = RING
+    sharing: str = REPLICATED
+    every: int = 1
+    passes: int = 1
+    """As in conditions, of the largest run."""
     servers_per_host: int = 0
     prefetch: bool = False
     messages: tuple[float, ...] = ()

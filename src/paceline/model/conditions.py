@@ -10,6 +10,11 @@ from paceline.model.step import Floats
 
 RING, SERVER, TREE, HALVING = "ring", "server", "tree", "halving-doubling"
 EXCHANGES = (RING, SERVER, TREE, HALVING)
+REPLICATED, PARTITIONED, SHARDED, PIPELINED, ASYNCHRONOUS = (
+    "replicated", "partitioned", "sharded", "pipelined", "asynchronous",
+)  # fmt: skip
+SHARINGS = (REPLICATED, PARTITIONED, SHARDED, PIPELINED, ASYNCHRONOUS)
+"""Ways in which workers share a step; `sharing` says what each is."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,17 +30,23 @@ class Conditions:
     latency_s: float | None = None
     """One way, beside what the link has anyway; None: as it is."""
     messages: tuple[float, ...] = ()
-    """Bytes of each message of a step, in the order in which they are sent."""
+    """Bytes of each message of a step, in the order of the backward pass; of a pipeline, those that one sample hands
+    from a stage to the next.
+    """
     fractions: tuple[float, ...] | None = None
     """How much of the backward pass is over when each is ready; None: not known, and part of what is fitted."""
     exchange: str = RING
     """One of EXCHANGES."""
+    sharing: str = REPLICATED
+    """One of SHARINGS."""
     servers: int = 1
     """Of an exchange through servers."""
     prefetch: bool = False
     """Whether the next input is fetched while the step computes."""
     passes: int = 1
-    """Batches whose gradients are summed up before one exchange; `batch` is that of one pass."""
+    """Batches whose gradients are summed up before one exchange; `batch` is that of one pass. Of a pipeline: its
+    micro-batches a stage.
+    """
     every: int = 1
     """Steps from one exchange to the next (local SGD)."""
 

@@ -16,11 +16,11 @@ import numpy as np
 from paceline.errors import PacelineError, StoreError
 from paceline.model import imports
 from paceline.model.conditions import Conditions
+from paceline.model.exchange import HALVES
 from paceline.model.imports import SizeTable
 from paceline.model.observe import Collective, Training
 from paceline.model.problem import Evidence
 from paceline.model.ready import Ready
-from paceline.model.terms import HALVES
 
 FOLDER = "imports"
 """In a store."""

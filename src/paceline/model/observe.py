@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from paceline.model.conditions import RING, Conditions
+from paceline.model.conditions import REPLICATED, RING, Conditions
 from paceline.model.ready import Ready
 from paceline.model.step import Floats
 from paceline.model.stragglers import ALIKE, Straggling, straggling_of
@@ -76,6 +76,12 @@ class Manner:
 
     exchange: str = RING
     """One of conditions.EXCHANGES."""
+    sharing: str = REPLICATED
+    """One of conditions.SHARINGS."""
+    every: int = 1
+    """Steps from one exchange to the next."""
+    unknown: str = ""
+    """Why the model does not know this way of sharing a step; "": it does."""
     servers_per_host: int = 0
     """Of an exchange through servers."""
     prefetch: bool = False
@@ -93,7 +99,7 @@ def conditions_of(trial: Trial, manner: Manner) -> Conditions:
         workers=trial.workers, hosts=trial.cluster.hosts, batch=float(trial.workload.batch_per_worker),
         bandwidth=network.bandwidth_bytes_per_s if network else None, latency_s=network.latency_s if network else None,
         exchange=manner.exchange, servers=max(1, manner.servers_per_host * trial.cluster.hosts),
-        prefetch=manner.prefetch,
+        prefetch=manner.prefetch, sharing=manner.sharing, every=manner.every,
     )  # fmt: skip
 
 
@@ -154,12 +160,14 @@ def _training(
     known = ready(trial) if bucketed else None
     fractions = known.of_messages(messages) if known and messages else None
     phases, derived = _phases([summary for _, summary in runs])
+    passes = passes_of(record)
+    asked = conditions_of(trial, manner(trial))
     peaks = [summary.peak_rss_rank_bytes for _, summary in runs if summary.peak_rss_rank_bytes]
     return Training(
         trial=trial,
-        conditions=conditions_of(trial, manner(trial)).change(messages=messages, fractions=fractions),
+        conditions=asked.change(messages=messages, fractions=fractions, passes=passes, batch=asked.batch / passes),
         steps_s=tuple(summary.step_s * scale for _, summary in runs),
-        phases={name: seconds * scale for name, seconds in phases.items()},
+        phases={name: seconds * scale for name, seconds in phases.items() if name not in mixed_in(record)},
         derived=derived,
         straggling=_straggling([record for record, _ in runs]),
         peak_rss_bytes=float(np.mean(peaks)) if peaks else None,
@@ -167,11 +175,13 @@ def _training(
 
 
 def messages_of(record: Record) -> tuple[tuple[float, ...], bool]:
-    """Bytes of the messages of a step as the ranks tell them, and whether they are buckets that fill up during the
-    backward pass; of ranks that tell nothing, all gradients at once.
+    """Bytes of the messages of a step as the ranks tell them (of a pipeline: what a sample hands over), and whether
+    they are parts of the model that the backward pass goes through; of ranks that tell nothing, all gradients at once.
     """
     facts = record.ranks[0].facts if record.ranks else {}
-    told = facts.get("bucket_bytes")
+    if handed := facts.get("hand_over_bytes_per_sample"):
+        return (float(handed),), False
+    told = facts.get("bucket_bytes") or facts.get("unit_bytes")
     if isinstance(told, (list, tuple)) and told:
         return tuple(float(size) for size in told), True
     if facts.get("message_bytes"):
@@ -179,6 +189,21 @@ def messages_of(record: Record) -> tuple[tuple[float, ...], bool]:
         return (float(facts["message_bytes"]) / count,) * count, False
     size = record.inputs.get("gradient_bytes")
     return ((float(size),) if size else ()), False
+
+
+def passes_of(record: Record) -> int:
+    """Micro-batches of a worker and step; those of a pipeline are dealt out over its stages."""
+    facts = record.ranks[0].facts if record.ranks else {}
+    if stages := facts.get("microbatches"):
+        return max(1, int(stages) // record.trial.workers)
+    return int(facts.get("micro_batches") or 1)
+
+
+def mixed_in(record: Record) -> frozenset[str]:
+    """Phases that contain exchange which cannot be told apart: they say nothing about what is computed in them."""
+    facts = record.ranks[0].facts if record.ranks and record.trial.workers > 1 else {}
+    mixed: Mapping[str, Iterable[str]] = facts.get("phases_mixed") or {}
+    return frozenset(mixed.get("phases", ()))
 
 
 def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:

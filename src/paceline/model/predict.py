@@ -131,13 +131,14 @@ def conditions_for(
     bandwidth: float | None = None,
     latency_s: float | None = None,
 ) -> Conditions:
-    """Conditions of the family that was calibrated, for another size, batch and network."""
+    """Conditions of the family that was calibrated, for another size, batch (of a worker and step) and network."""
     hosts = max(1, -(-workers // workers_per_host))
     servers = max(1, calibration.servers_per_host * hosts) if calibration.exchange == SERVER else 1
-    messages, ready = calibration.messages, calibration.ready
+    messages, ready, passes = calibration.messages, calibration.ready, calibration.passes
     fractions = ready.of_messages(messages) if calibration.bucketed and ready and messages else None
     return Conditions(
-        workers=workers, hosts=hosts, batch=calibration.hull.batch[1] if batch is None else batch, bandwidth=bandwidth,
+        workers=workers, hosts=hosts, batch=calibration.hull.batch[1] if batch is None else batch / passes,
+        passes=passes, every=calibration.every, sharing=calibration.sharing, bandwidth=bandwidth,
         latency_s=latency_s, messages=messages, fractions=fractions, exchange=calibration.exchange, servers=servers,
         prefetch=calibration.prefetch,
     )  # fmt: skip

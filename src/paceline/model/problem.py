@@ -8,12 +8,13 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from paceline.model.calibration import Family
+from paceline.model.exchange import collective_s
 from paceline.model.observe import Collective, Manner, Training
 from paceline.model.parameters import DEFAULT, HIGH, INDEX, NAMES, UNKNOWNS
 from paceline.model.ready import Ready
 from paceline.model.step import Floats
 from paceline.model.stragglers import Straggling
-from paceline.model.terms import collective_s, step_terms
+from paceline.model.terms import step_terms
 
 PRIOR = 1e-4
 """Weight of what is assumed against what was measured."""

@@ -1,29 +1,24 @@
 """From parameters and conditions to a step: where its time goes. The one place where the model is put together.
 
     slowest   g    = mean of the largest of P workers' computing, over the mean of one
-    exchange  X    = Σ over messages of their cost among P ranks (`collectives`)
-    exposed   E    = what of it no backward pass hides: messages on one stream, each when it is ready (`recurrence`)
+    exchange  X    = Σ over messages of their cost among P ranks (`exchange`)
+    exposed   E    = what of it no computing hides, by the way in which workers share the step (`sharing`)
     contention     = κ · (X − E): computing that runs beside the exchange loses so much
     step      T    = max over workers of forward and backward + contention + E + update + overhead + input that shows
 
-With one message that may start after a part s of the backward pass this is E = max(0, X − (1 − s)·B).
+Of gradients that are averaged, in one message that may start after a part s of the backward pass, that is
+E = max(0, X − (1 − s)·B).
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-import numpy as np
-
-from paceline.model import collectives
-from paceline.model.collectives import Wire
-from paceline.model.conditions import HALVING, RING, SERVER, TREE, Conditions
+from paceline.model.conditions import ASYNCHRONOUS, Conditions
 from paceline.model.parameters import INDEX
-from paceline.model.recurrence import last_end
+from paceline.model.sharing import Work, shown
 from paceline.model.step import Floats
 from paceline.model.stragglers import ALIKE, Straggling, expected_slowest
-
-ALGORITHMS = {RING: collectives.ring, TREE: collectives.tree, HALVING: collectives.halving_doubling}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,6 +40,8 @@ class StepTerms:
     overhead_s: float
     exchange_s: float
     """All of the exchange, hidden or not: no part of the sum."""
+    latent: float = 0.0
+    """The part of the exchange that does not depend on how many bytes it carries."""
     unequal: float = 0.0
     """By which part the mean worker computes longer than an ordinary one: one of them is slow for good."""
 
@@ -95,39 +92,6 @@ def bottleneck(terms: StepTerms) -> str:
     return max(found, key=lambda name: found[name])
 
 
-def message_costs(vector: Floats, conditions: Conditions, sizes: Floats) -> tuple[Floats, Floats]:
-    """(latency, bandwidth) seconds of each message of so many bytes."""
-    ranks = float(conditions.workers)
-    if conditions.workers < 2:
-        return np.zeros_like(sizes), np.zeros_like(sizes)
-    alpha = vector[INDEX["alpha_s"]] + (conditions.latency_s or 0.0)
-    beta = float(vector[INDEX["byte_s"]])
-    if conditions.bandwidth is not None and conditions.hosts > 1:
-        # The slower of the library and the link sets the pace.
-        beta = max(beta, float(vector[INDEX["wire"]]) / conditions.bandwidth)
-    start, carry = Wire(alpha_s=alpha, beta_s=0.0), Wire(alpha_s=0.0, beta_s=beta)
-    if conditions.exchange == SERVER:
-        servers = float(max(1, conditions.servers))
-        latency = collectives.parameter_server(np.zeros_like(sizes), ranks, start, servers=servers)
-        carried = collectives.parameter_server(sizes, ranks, carry, servers=servers)
-    else:
-        cost = ALGORITHMS[conditions.exchange]
-        latency, carried = cost(np.zeros_like(sizes), ranks, start), cost(sizes, ranks, carry)
-    return np.broadcast_to(latency, sizes.shape), np.broadcast_to(carried, sizes.shape)
-
-
-def collective_s(vector: Floats, conditions: Conditions, sizes: Floats, operation: str) -> Floats:
-    """Seconds of a collective by itself, for each size."""
-    latency, carried = message_costs(vector, conditions, sizes)
-    if operation in HALVES:
-        return (latency + carried) / 2
-    return latency + carried
-
-
-HALVES = frozenset({"all_gather", "reduce_scatter"})
-"""Operations that are half of an all-reduce."""
-
-
 def step_terms(vector: Floats, conditions: Conditions, straggling: Straggling = ALIKE) -> StepTerms:
     """The step under these conditions."""
     at = INDEX
@@ -135,36 +99,20 @@ def step_terms(vector: Floats, conditions: Conditions, straggling: Straggling = 
     forward = float(vector[at["forward_s"]] + vector[at["forward_per_sample_s"]] * batch)
     backward = float(vector[at["backward_s"]] + vector[at["backward_per_sample_s"]] * batch)
     feeding = float(vector[at["input_s"]] + vector[at["input_per_sample_s"]] * batch) * passes
-    slow = expected_slowest(conditions.workers, straggling.spread, straggling.slowest)
-    unequal = (straggling.slowest - 1) / conditions.workers if conditions.workers > 1 else 0.0
-    exchange, latency, exposed = 0.0, 0.0, 0.0
-    if conditions.workers > 1 and conditions.messages:
-        latencies, carried = message_costs(vector, conditions, conditions.sizes)
-        costs = latencies + carried
-        exchange, latency = float(costs.sum()), float(latencies.sum())
-        exposed = _exposed(float(vector[at["start"]]), conditions, costs, backward * slow)
-    hidden = exchange - exposed
-    contention = float(vector[at["contention"]]) * hidden
+    update, overhead = float(vector[at["update_s"]]), float(vector[at["overhead_s"]])
+    # Who waits for servers only does not wait for the slowest.
+    together = conditions.workers > 1 and conditions.sharing != ASYNCHRONOUS
+    slow = expected_slowest(conditions.workers, straggling.spread, straggling.slowest) if together else 1.0
+    unequal = (straggling.slowest - 1) / conditions.workers if together else 0.0
+    work = Work(forward_s=forward * slow, backward_s=backward * slow, rest_s=update + overhead)
+    seen = shown(vector, conditions, work)
+    contention = float(vector[at["contention"]]) * (seen.total_s - seen.exposed_s)
     # What is exchanged every so many steps only shows in one of them: the mean step.
-    exposed, exchange, latency, contention = (
-        value / conditions.every for value in (exposed, exchange, latency, contention)
-    )
-    part = latency / exchange if exchange else 0.0
+    exposed, exchange, contention = (value / conditions.every for value in (seen.exposed_s, seen.total_s, contention))
     busy = StepTerms(
         input_s=0.0, forward_s=forward * passes, backward_s=backward * passes,
-        waiting_s=(slow - 1) * (forward + backward) * passes, contention_s=contention,
-        latency_s=exposed * part, bandwidth_s=exposed * (1 - part),
-        update_s=float(vector[at["update_s"]]), overhead_s=float(vector[at["overhead_s"]]), exchange_s=exchange,
-        unequal=unequal,
+        waiting_s=(slow - 1) * (forward + backward) * passes + seen.waiting_s, contention_s=contention,
+        latency_s=exposed * seen.latent, bandwidth_s=exposed * (1 - seen.latent), update_s=update,
+        overhead_s=overhead, exchange_s=exchange, latent=seen.latent, unequal=unequal,
     )  # fmt: skip
     return replace(busy, input_s=max(0.0, feeding - busy.step_s) if conditions.prefetch else feeding)
-
-
-def _exposed(start: float, conditions: Conditions, costs: Floats, backward_s: float) -> float:
-    if conditions.every > 1:
-        # Weights are averaged after the step: nothing computes meanwhile.
-        return float(costs.sum())
-    if conditions.fractions is None:
-        return max(0.0, float(costs.sum()) - (1 - start) * backward_s)
-    ready = np.asarray(conditions.fractions) * backward_s
-    return max(0.0, last_end(ready, costs) - backward_s)

@@ -11,9 +11,10 @@ from typing import Any
 import numpy as np
 
 from paceline.model.calibration import Calibration
-from paceline.model.conditions import Conditions
+from paceline.model.conditions import REPLICATED, Conditions
+from paceline.model.exchange import message_costs
 from paceline.model.parameters import INDEX
-from paceline.model.terms import message_costs, step_terms
+from paceline.model.terms import step_terms
 
 MICROSECONDS = 1e6
 COMP_NODE, COMM_COLL_NODE = 4, 7
@@ -148,7 +149,16 @@ def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int
             now += seconds
         backward = len(spans) - first - 1
         end = now
-        if conditions.workers > 1 and conditions.messages:
+        if terms.exposed_s and conditions.sharing != REPLICATED:
+            # Gathered, handed over or served while computing goes on: drawn is what of it shows.
+            spans.append(
+                Span(
+                    name="exchange that shows", rank=rank, stream="communication", start_s=now,
+                    duration_s=terms.exposed_s, bytes=conditions.exchanged, after=(backward,),
+                )
+            )  # fmt: skip
+            end = now + terms.exposed_s
+        elif conditions.workers > 1 and conditions.messages:
             latencies, carried = message_costs(calibration.vector, conditions, conditions.sizes)
             begun = now - computing[-1][1]
             ready = _fractions(calibration, conditions) * computing[-1][1] + begun

@@ -77,6 +77,12 @@ class Strategy:
     """How gradients are exchanged, as the performance model knows it: "ring", "server", "tree", "halving-doubling"."""
     servers_per_host: int = 0
     """Processes a host through which they pass, where exchange is "server"."""
+    sharing: str | None = "replicated"
+    """How workers share a step, as the performance model knows it: "replicated", "partitioned", "sharded", "pipelined",
+    "asynchronous"; None: in a way that it does not know.
+    """
+    period_knob: str | None = None
+    """The knob that says in how many steps there is one exchange; None: there is one in each."""
     doc: str = ""
     """One line for people."""
 

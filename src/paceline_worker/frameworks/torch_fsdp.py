@@ -31,17 +31,22 @@ class Fsdp(Alone):
         warnings.filterwarnings("ignore", message="FSDP2-wrapped module")
         mesh = init_device_mesh(self.device.type, (self.job.world_size,))
         reshard = self.job.knobs["reshard_after_forward"]
-        self.units = 1
-        for block in blocks(self.job.graph, LEAST_PARAMETERS)[:-1]:
+        units = blocks(self.job.graph, LEAST_PARAMETERS)
+        self.unit_bytes = [sum(self.held_bytes(module_name(name)) for name in unit) for unit in units]
+        for block in units[:-1]:
             # With the layers that have no parameters: a block ends when its last layer has run.
             layers = [module_name(name) for name in block if hasattr(self.net, module_name(name))]
             fully_shard([getattr(self.net, name) for name in layers], mesh=mesh, reshard_after_forward=reshard)
-            self.units += 1
         # What is left, the last block, is the root's own: it is needed last and first again, and stays gathered.
         fully_shard(self.net, mesh=mesh)
         trainable = [p for p in self.net.parameters() if p.requires_grad]
         # There is no fused SGD for sharded tensors.
         self.optimizer = torch.optim.SGD(trainable, foreach=True, **sgd_rule(self.job.graph))
+
+    def held_bytes(self, name):
+        """Of a layer's parameters before they are dealt out."""
+        layer = getattr(self.net, name, None)
+        return 0 if layer is None else sum(p.numel() * p.element_size() for p in layer.parameters())
 
     def holding(self, last):
         self.net.set_requires_gradient_sync(last)
@@ -49,4 +54,5 @@ class Fsdp(Alone):
 
     def facts(self):
         held = sum(p.to_local().numel() for p in self.net.parameters())
-        return {"shard_units": self.units, "parameters_held": held}
+        # In the order of the backward pass, in which gradients become ready.
+        return {"shard_units": len(self.unit_bytes), "unit_bytes": self.unit_bytes[::-1], "parameters_held": held}

@@ -74,8 +74,17 @@ class Stages(Alone):
         return {
             "stage_layers": [layer["name"] for layer in self.graph["layers"] if layer["kind"] != "input"],
             "microbatches": self.microbatches,
+            "hand_over_bytes_per_sample": self.handed_over(),
             "parameters_held": super().parameters(),
         }
+
+    def handed_over(self):
+        """Bytes of what the first stage gives the second for one sample; all stages of a transformer give as much."""
+        handed = stage_graph(self.job.graph, 0, self.job.world_size)["layers"][-1]
+        elements = 1
+        for extent in handed["shape"]:
+            elements *= extent
+        return elements * torch.finfo(next(self.net.parameters()).dtype).bits // 8
 
 
 class TimedStage(PipelineStage):

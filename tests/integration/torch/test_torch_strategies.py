@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
@@ -153,7 +154,8 @@ def test_a_rank_holds_its_share(trained_by_model):
     assert sum(one["1f1b"]["parameters_held"] for one in facts) == whole
     assert all(whole / 2 < one["tensor"]["parameters_held"] < 0.7 * whole for one in facts)
     # The embedding, two of the three blocks, and the last one with the head.
-    assert facts[0]["fsdp"]["shard_units"] == 4
+    assert facts[0]["fsdp"]["shard_units"] == len(facts[0]["fsdp"]["unit_bytes"]) == 4
+    assert sum(facts[0]["fsdp"]["unit_bytes"]) == 4 * whole
     zero = [one["zero"]["parameters_updated"] for one in trained_by_model("mlp").facts]
     assert sum(zero) == load_workload("mlp", ASKED["mlp"][0]).num_parameters
     assert min(zero) > 0
@@ -167,6 +169,9 @@ def test_a_pipeline_is_cut_between_blocks(trained_by_model):
     assert second[0] == "block2_attention_norm"
     assert second[-1] == "head"
     assert trained_by_model("gpt").facts[0]["1f1b"]["microbatches"] == 8
+    graph = load_workload("gpt", ASKED["gpt"][0])
+    (handed,) = (layer.shape for layer in graph.layers if layer.name == first[-1])
+    assert trained_by_model("gpt").facts[0]["1f1b"]["hand_over_bytes_per_sample"] == 4 * math.prod(handed)
 
 
 def test_phases_fill_the_step_and_say_where_communication_is(trained_by_model):

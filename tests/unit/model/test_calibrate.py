@@ -12,13 +12,14 @@ from paceline.model.calibrate import family_of, fit
 from paceline.model.calibration import Calibration, read_calibrations, write_calibrations
 from paceline.model.conditions import SERVER, Conditions
 from paceline.model.design import next_run
+from paceline.model.exchange import collective_s
 from paceline.model.observe import Collective, Manner, Training
 from paceline.model.parameters import as_mapping, as_vector
 from paceline.model.predict import conditions_for, knee, predict, with_buckets, worth_paying
 from paceline.model.problem import Evidence
 from paceline.model.ready import Ready
 from paceline.model.stragglers import ALIKE, Straggling
-from paceline.model.terms import collective_s, shares, step_terms
+from paceline.model.terms import shares, step_terms
 from paceline.model.what_if import best_bucket, changed, parse_changes, single_changes
 from paceline.spec import read_study
 from records import make_trial

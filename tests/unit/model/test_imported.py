@@ -11,6 +11,7 @@ import pytest
 from paceline.errors import PacelineError, StoreError
 from paceline.model.calibrate import family_of, fit
 from paceline.model.conditions import Conditions
+from paceline.model.exchange import collective_s
 from paceline.model.imported import (
     KINDS,
     Setting,
@@ -25,7 +26,7 @@ from paceline.model.observe import Training
 from paceline.model.parameters import as_vector
 from paceline.model.problem import Evidence
 from paceline.model.stragglers import ALIKE
-from paceline.model.terms import collective_s, step_terms
+from paceline.model.terms import step_terms
 from records import make_trial
 
 TRUTH = as_vector(

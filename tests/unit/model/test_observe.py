@@ -1,0 +1,61 @@
+"""What ranks tell of the way in which they share a step reaches the model."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from paceline.model.conditions import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED
+from paceline.model.observe import Training, trainings
+from paceline.modelbench import manner_of
+from records import make_record
+
+
+def observed(framework: str, strategy: str, *, workers: int = 2, batch: int = 8, **changes: Any) -> Training:
+    record = make_record(framework=framework, strategy=strategy, workers=workers, batch=batch, **changes)
+    (found,) = trainings([record], manner_of, lambda _trial: None)
+    return found
+
+
+@pytest.mark.parametrize(
+    ("framework", "strategy", "sharing"),
+    [
+        ("torch", "ddp", REPLICATED), ("torch", "zero", PARTITIONED), ("torch", "fsdp", SHARDED),
+        ("torch", "pipeline", PIPELINED), ("mxnet", "dist_sync", REPLICATED), ("mxnet", "dist_async", ASYNCHRONOUS),
+        ("tensorflow", "parameter_server", ASYNCHRONOUS), ("torch", "tensor", REPLICATED),
+    ],
+)  # fmt: skip
+def test_a_strategy_is_modelled_as_what_it_does(framework: str, strategy: str, sharing: str) -> None:
+    assert observed(framework, strategy).conditions.sharing == sharing
+
+
+def test_what_is_not_modelled_says_so() -> None:
+    record = make_record(framework="torch", strategy="tensor", workers=2)
+
+    assert "strategy tensor" in manner_of(record.trial).unknown
+    assert not manner_of(make_record(framework="torch", strategy="fsdp", workers=2).trial).unknown
+
+
+def test_local_steps_are_averaged_as_often_as_the_knob_says() -> None:
+    assert observed("torch", "post_local_sgd", knobs={"local_sgd_period": 8}).conditions.every == 8
+
+
+def test_micro_batches_are_passes_over_a_part_of_the_batch() -> None:
+    summed = observed("torch", "ddp", facts={"micro_batches": 4}).conditions
+    piped = observed("torch", "pipeline", facts={"microbatches": 8, "hand_over_bytes_per_sample": 4096}).conditions
+
+    assert (summed.passes, summed.batch) == (4, 2.0)
+    assert (piped.passes, piped.batch, piped.messages) == (4, 2.0, (4096.0,))
+
+
+def test_units_of_sharded_weights_are_messages() -> None:
+    assert observed("torch", "fsdp", facts={"unit_bytes": [100, 200]}).conditions.messages == (100.0, 200.0)
+
+
+def test_a_phase_that_contains_exchange_says_nothing_of_computing() -> None:
+    mixed = {"phases_mixed": {"phases": ["forward", "backward", "communication"], "why": "beside computing"}}
+    several, alone = (observed("torch", "fsdp", workers=count, facts=mixed).phases for count in (2, 1))
+
+    assert not {"forward", "backward"} & set(several)
+    assert {"forward", "backward"} <= set(alone)
