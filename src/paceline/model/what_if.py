@@ -10,6 +10,7 @@ import numpy as np
 from paceline.errors import PacelineError, did_you_mean
 from paceline.model.calibration import Calibration
 from paceline.model.conditions import Conditions
+from paceline.model.feeding import arrival
 from paceline.model.parameters import INDEX
 from paceline.model.predict import predict, with_buckets
 from paceline.model.step import Floats
@@ -137,6 +138,26 @@ def _input(value: str) -> Callable[[Calibration, Conditions], Changed]:
     return apply
 
 
+def _loaders(value: str) -> Callable[[Calibration, Conditions], Changed]:
+    wanted = int(value)
+    if wanted < 0:
+        raise ValueError("none or more")
+
+    def apply(calibration: Calibration, conditions: Conditions) -> Changed:
+        kind, _, had = calibration.family.input.partition("/")
+        if kind != "pipeline":
+            raise PacelineError(
+                f"--what-if loaders={value}: input is {kind}, which nobody loads",
+                hint='calibrate a study with input = "pipeline"',
+            )
+        # What was seen is a batch every so often, by as many loaders as there were.
+        factor, prefetch = arrival(float(max(1, int(had))), loaders=wanted)
+        changed = _scaled(calibration, "input_s", factor)
+        return _scaled(changed, "input_per_sample_s", factor), conditions.change(prefetch=prefetch)
+
+    return apply
+
+
 def _accumulate(value: str) -> Callable[[Calibration, Conditions], Changed]:
     passes = int(value)
     if passes < 1:
@@ -159,7 +180,7 @@ def _stragglers(value: str) -> Callable[[Calibration, Conditions], Changed]:
 
 INPUTS: Mapping[str, Callable[[str], Callable[[Calibration, Conditions], Changed]]] = {
     "bandwidth": _bandwidth, "latency": _latency, "compression": _compression, "bucket": _bucket,
-    "compute": _compute, "input": _input, "accumulate": _accumulate, "average-every": _every,
+    "compute": _compute, "input": _input, "loaders": _loaders, "accumulate": _accumulate, "average-every": _every,
     "stragglers": _stragglers,
 }  # fmt: skip
 """Name → how its value is read."""

@@ -243,6 +243,22 @@ def test_a_change_for_the_better_shortens_the_step(rich, text):
     assert predict(*changed(rich, asked, parse_changes(text))).step.value <= before.step.value
 
 
+@pytest.mark.parametrize(
+    ("had", "wanted", "factor", "ahead"), [(2, 4, 0.5, True), (0, 3, 1 / 3, True), (4, 0, 4, False)]
+)
+def test_batches_come_as_often_as_there_are_loaders_for_them(rich, had, wanted, factor, ahead):
+    fed = replace(rich, family=replace(rich.family, input=f"pipeline/{had}"))
+    calibration, conditions = changed(fed, conditions_for(fed, workers=2), parse_changes(f"loaders={wanted}"))
+
+    assert as_mapping(calibration.vector)["input_s"] == pytest.approx(factor * as_mapping(rich.vector)["input_s"])
+    assert conditions.prefetch is ahead
+
+
+def test_input_that_nobody_loads_has_no_loaders(rich):
+    with pytest.raises(PacelineError, match="resident"):
+        changed(rich, conditions_for(rich, workers=2), parse_changes("loaders=2"))
+
+
 def test_changes_come_together(rich):
     asked = conditions_for(rich, workers=8, batch=8, bandwidth=100 * MBIT)
     both = predict(*changed(rich, asked, parse_changes("bandwidth=1Gbit,compression=int8")))
