@@ -121,13 +121,14 @@ def judged(case: Planted, folder: Path) -> dict[str, Any]:
 def main() -> int:
     arguments = parser(__doc__ or "")
     arguments.add_argument("--case", action="append", choices=[case.name for case in CASES], help="only these")
+    arguments.add_argument("--store", type=Path, help="folder that keeps the records, to go on after an interruption")
     args = arguments.parse_args()
     rows = []
     for case in CASES:
         if args.case and case.name not in args.case:
             continue
-        with tempfile.TemporaryDirectory() as folder:
-            row = judged(case, Path(folder))
+        with tempfile.TemporaryDirectory() as passing:
+            row = judged(case, (args.store or Path(passing)) / case.name.replace(" ", "-"))
         rows.append(row)
         say(f"{row['name']}: {row['sentence']}; do: {row['do']}; expected {row['expected']}, found {row['gain']}")
     claims = [

@@ -109,6 +109,14 @@ def test_study_reference_is_current() -> None:
     assert current == generate["page"](), "run: .venv/bin/python docs/generate_reference.py"
 
 
+def test_pictures_of_the_report_are_current() -> None:
+    taken = runpy.run_path(str(DOCS / "take_pictures.py"))
+
+    assert taken["DRAWN_BY"].read_text(encoding="ascii").strip() == taken["looks"](), (
+        "pages look different now: run .venv/bin/python docs/take_pictures.py, and look at the pictures"
+    )
+
+
 def test_study_reference_names_every_key_model_and_knob() -> None:
     page = (DOCS / "reference" / "study.md").read_text(encoding="utf-8")
     cells = set(first_cells(page))

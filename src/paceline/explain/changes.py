@@ -52,7 +52,8 @@ def _input(case: Case) -> Change:
         more = max(1, workload.loader_workers * 2)
         return Change(
             words=f"feed it by {more} loader processes a worker instead of {workload.loader_workers}",
-            axes={"workload.loader_workers": more}, what_if="input=x2", gain=_fed(case, "input=x2", least=1.0),
+            axes={"workload.loader_workers": more}, what_if=f"loaders={more}",
+            gain=_fed(case, f"loaders={more}", least=1.0),
         )  # fmt: skip
     return Change(
         words="prepare samples once and keep them in memory: loader processes would take the cores that compute",

@@ -24,7 +24,7 @@ class Conditions:
     workers: int
     hosts: int
     batch: float
-    """Samples a worker and step."""
+    """Samples a worker and pass."""
     bandwidth: float | None = None
     """Bytes a second of each host's link; None: as it is."""
     latency_s: float | None = None
@@ -44,11 +44,14 @@ class Conditions:
     prefetch: bool = False
     """Whether the next input is fetched while the step computes."""
     passes: int = 1
-    """Batches whose gradients are summed up before one exchange; `batch` is that of one pass. Of a pipeline: its
-    micro-batches a stage.
-    """
+    """Batches whose gradients are summed up before one exchange. Of a pipeline: its micro-batches a stage."""
     every: int = 1
     """Steps from one exchange to the next (local SGD)."""
+
+    @property
+    def samples(self) -> float:
+        """Of a worker and step."""
+        return self.batch * self.passes
 
     @property
     def sizes(self) -> Floats:

@@ -80,10 +80,14 @@ def _candidates(
     found: list[tuple[Mapping[str, tuple[Any, ...]], Conditions, str]] = []
     for one in (first, last):
         for factor in (0.5, 2.0):
-            batch = max(1, round(one.batch * factor))
+            batch = max(1, round(one.samples * factor))
             axes = {"workload.batch_per_worker": (batch,), "workload.batch_global": (None,)}
             found.append(
-                ({**axes, **_size(one)}, one.change(batch=float(batch)), f"batch {batch} on {one.workers} worker(s)")
+                (
+                    {**axes, **_size(one)},
+                    one.change(batch=batch / one.passes),
+                    f"batch {batch} on {one.workers} worker(s)",
+                )
             )
     more = last.workers * 2
     if last.hosts == 1 and more * threads <= cores:

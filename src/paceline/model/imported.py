@@ -169,8 +169,9 @@ def with_imports(evidence: Evidence, found: Sequence[Imported]) -> Evidence:
 def _conditions(evidence: Evidence, setting: Setting) -> Conditions:
     last = max(evidence.trainings, key=lambda training: training.conditions.workers).conditions
     return last.change(
-        workers=setting.workers, hosts=setting.hosts, batch=setting.batch or last.batch, bandwidth=setting.bandwidth,
-        latency_s=setting.latency_s, servers=max(1, evidence.manner.servers_per_host * setting.hosts),
+        workers=setting.workers, hosts=setting.hosts, bandwidth=setting.bandwidth,
+        batch=(setting.batch or last.samples) / last.passes, latency_s=setting.latency_s,
+        servers=max(1, evidence.manner.servers_per_host * setting.hosts),
     )  # fmt: skip
 
 

@@ -75,7 +75,7 @@ class Prediction:
     def to_json(self) -> dict[str, Any]:
         asked = self.conditions
         return {
-            "workers": asked.workers, "hosts": asked.hosts, "batch": asked.batch, "by": self.by,
+            "workers": asked.workers, "hosts": asked.hosts, "batch": asked.samples, "by": self.by,
             "step_s": self.step.to_json(), "throughput": self.throughput.to_json(),
             "efficiency": self.efficiency.to_json(), "exposed_s": self.terms.exposed_s,
             "exchange_s": self.terms.exchange_s, "bottleneck": self.bottleneck, "shares": self.shares,
@@ -94,7 +94,7 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     own = calibration.residual * (1 + WIDER_PER_DOUBLING * np.log2(factor))
     step = _interval(terms.step_s, steps, own, "s")
     kept = _interval(single / terms.step_s, _steps(calibration, alone) / steps, own, "1").at_most(1.0)
-    samples = conditions.workers * conditions.batch * conditions.passes
+    samples = conditions.workers * conditions.samples
     words = f"extrapolated × {factor:.2g} beyond {what} that were run" if what else ""
     memory = calibration.memory
     return Prediction(

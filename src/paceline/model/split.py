@@ -95,7 +95,7 @@ def _point(training: Training) -> Point:
         group="",
         workers=asked.workers,
         hosts=asked.hosts,
-        batch=asked.batch,
+        batch=asked.samples,
         step_s=training.step_s,
         row=row_of(training),
     )

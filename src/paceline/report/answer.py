@@ -97,8 +97,11 @@ def _scaling(base: Row, row: Row) -> str:
     sure = f"{ends} %, 95 %, n={efficiency.n_runs}" if ends else "one run: how sure is unknown"
     only = "only " if speedup.high is not None and speedup.high < 1 else ""
     plural = "train" if row.workers > 1 else "trains"
+    few, many = (one.label.split(" · ") for one in (base, row))
+    small, large = (" · ".join(part for part in one if part not in other) for one, other in ((few, many), (many, few)))
+    shared = " · ".join(part for part in many if part in few)
     return (
-        f"{row.label} {plural} {only}{numbers.value(speedup)} × as fast as {base.label} "
+        f"{shared}{': ' if shared else ''}{large} {plural} {only}{numbers.value(speedup)} × as fast as {small} "
         f"(efficiency {numbers.value(efficiency, 100)} %, {sure})."
     )
 

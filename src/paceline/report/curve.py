@@ -180,11 +180,14 @@ def _with_ends(one: Point, form: Form) -> str:
 
 
 def _knees(curves: Sequence[Curve], right: Scale, up: Scale, area: Area) -> list[str]:
-    """A line down from the highest curve that has its knee there, and how many workers that are."""
+    """A line down from the highest curve that has its knee there, and how many workers that are.
+
+    One that falls from its first point on has none to draw.
+    """
     highest: dict[int, float] = {}
     for curve in curves:
         for one in (*curve.predicted, *curve.measured):
-            if one.workers == curve.knee:
+            if one.workers == curve.knee and curve.knee > 1:
                 highest[one.workers] = min(highest.get(one.workers, area.bottom), up.inside(one.value))
     return [
         part

@@ -9,6 +9,7 @@ from paceline.explain.explanation import Explanation
 from paceline.explain.finding import Finding, Range
 from paceline.explain.gap import Gap
 from paceline.explain.regression import ChangePoint
+from paceline.report.findings import LEAST_SHOWN, loss_words
 from paceline.report.glyphs import MEASURED
 from paceline.report.lists import items, wrap
 from paceline.report.table import Column, draw
@@ -16,8 +17,6 @@ from paceline.units import format_seconds
 
 BAR = 24
 """Characters of a bar that is a whole step."""
-LEAST_SHOWN = 0.005
-"""Of a step: a row with less says nothing."""
 
 
 def explanation_text(found: Explanation, width: int) -> str:
@@ -73,15 +72,10 @@ def _ladder(found: Explanation, width: int) -> str:
 
 
 def _loss(found: Explanation, width: int) -> str:
-    if (loss := found.loss) is None:
+    if found.loss is None:
         return ""
-    parts = sorted(loss.parts.items(), key=lambda one: -one[1])
-    lines = [f"{part:+.0%} {cause}" for cause, part in parts if abs(part) >= LEAST_SHOWN]
-    heading = (
-        f"From {loss.from_workers} to {loss.to_workers} workers {1 - loss.efficiency:.0%} of the speed of a worker is "
-        f"lost ({loss.by}); of that"
-    )
-    return items(heading, lines, width)
+    heading, parts = loss_words(found.loss)
+    return items(f"{heading}; of that", parts, width)
 
 
 def gap_text(gaps: Sequence[Gap], width: int) -> str:

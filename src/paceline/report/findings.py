@@ -7,6 +7,9 @@ from paceline.explain.finding import Finding, Number
 from paceline.report import numbers
 from paceline.units import format_bytes, format_count, format_seconds
 
+LEAST_SHOWN = 0.005
+"""Parts below half a percent are not worth a word."""
+
 
 def evidence_line(finding: Finding) -> str:
     """Its share, what would be gained, how sure that is."""
@@ -28,17 +31,20 @@ def number_text(number: Number) -> str:
     return f"{format_count(number.value)} {number.unit}".strip()
 
 
-def loss_sentence(loss: Loss) -> str:
-    """What is lost between two sizes, and by what."""
+def loss_words(loss: Loss) -> tuple[str, list[str]]:
+    """What is lost between two sizes, and by what, the most first."""
     parts = sorted(loss.parts.items(), key=lambda part: -part[1])
-    said = ", ".join(f"{cause} {share * 100:.0f} %" for cause, share in parts if abs(share) >= 0.005)
-    return (
-        f"From {loss.from_workers} to {loss.to_workers} workers, {loss.efficiency * 100:.3g} % of the throughput a "
-        f"worker remain; what is lost ({loss.by}): {said or 'nothing'}."
+    heading = (
+        f"From {loss.from_workers} to {loss.to_workers} workers {1 - loss.efficiency:.0%} of the speed of a worker is "
+        f"lost ({loss.by})"
     )
+    return heading, [f"{share:+.0%} {cause}" for cause, share in parts if abs(share) >= LEAST_SHOWN]
 
 
 def further_sentences(explained: Explanation) -> list[str]:
     """What is lost by size, whether the step is normal, and what nobody knows."""
-    lost = [loss_sentence(explained.loss)] if explained.loss else []
+    lost = []
+    if explained.loss:
+        heading, parts = loss_words(explained.loss)
+        lost = [f"{heading}; of that {', '.join(parts)}."]
     return [*lost, *(one.sentence for one in explained.yardsticks), *(f"Not known: {one}" for one in explained.unknown)]

@@ -100,7 +100,7 @@ def prediction_text(answer: Mapping[str, Any], extras: Mapping[str, Any], width:
         *_paid_columns(predictions, extras),
     ]  # fmt: skip
     blocks = [
-        f"{calibration.family.label}, batch {first.batch:g} a worker: {calibration.by}, 90 % intervals",
+        f"{calibration.family.label}, batch {first.samples:g} a worker: {calibration.by}, 90 % intervals",
         draw(names, columns, width),
         _chart(predictions, width),
         "\n".join(fill(line, width, subsequent_indent="  ") for line in _sentences(answer, extras)),

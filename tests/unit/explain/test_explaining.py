@@ -134,6 +134,24 @@ def test_faster_link_is_one_that_has_a_name():
     assert change.gain.value > 1.5
 
 
+def test_input_that_starves_a_worker_is_loaded_by_others_where_there_are_cores_for_them():
+    slow = make_trial(workers=1, input="pipeline", loader_workers=0)
+    case = Case(trial=slow, setting=setting(1, trial=slow, input_s=30e-3), cores=2)
+    change = change_for(INPUT, case)
+
+    assert change.axes == {"workload.loader_workers": 1}
+    assert change.what_if == "loaders=1"
+    # What was waited for is all hidden behind the rest of the step.
+    assert change.gain.value == pytest.approx((30 + 36) / 36, rel=0.02)
+
+
+def test_input_that_starves_a_worker_is_kept_in_memory_where_there_are_no_cores():
+    slow = make_trial(workers=2, input="pipeline", loader_workers=1)
+    case = Case(trial=slow, setting=setting(2, trial=slow, input_s=30e-3), cores=2)
+
+    assert change_for(INPUT, case).axes == {"workload.input": "resident", "workload.loader_workers": 0}
+
+
 def test_every_cause_that_can_be_removed_shortens_the_step():
     whole = setting(
         starved=0.2, straggling=Straggling(spread=0.1, persistence=0.0, slowest=1.3), contention=0.1, start=0.2

@@ -25,6 +25,7 @@ from paceline.report.figures.phases import parts_of, phase_figures
 from paceline.report.figures.resources import resource_figures
 from paceline.report.figures.scaling import scaling_figures
 from paceline.report.figures.timeline import timeline_figures
+from paceline.spec.networks import NETWORKS
 from paceline.workloads import load_workload
 from records import fused_record, make_record
 
@@ -153,6 +154,42 @@ def test_knee_is_marked_where_efficiency_falls():
     assert len(marks(figure, "knee")) == 1
     assert "knee: 2" in figure.svg
     assert "stays above 80 % up to 2 workers" in figure.caption
+
+
+def over(*networks, **changes):
+    """A family over each network; one host, which has none, is the base of all."""
+    alone = [make_record(workers=1, step_s=0.05 * d, repeat=r, **changes) for r, d in enumerate(DRIFT)]
+    return alone + [
+        make_record(workers=n, hosts=n, step_s=0.05 * n * slower * d, repeat=r, network=NETWORKS[name], **changes)
+        for slower, name in enumerate(networks, start=1) for n in (2, 4) for r, d in enumerate(DRIFT)
+    ]  # fmt: skip
+
+
+def test_networks_share_a_figure_and_name_its_curves():
+    (figure,) = scaling_figures(compare(over("1GbE", "100Mbit")), {})
+
+    assert figure.title == "Weak scaling · resnet20 · batch 32 a worker"
+    assert {line["family"] for line in rows_of(figure)} == {"1GbE", "100Mbit"}
+    assert len(marks(figure)) == 2 * 2 * 3
+
+
+def test_networks_of_many_families_have_figures_of_their_own():
+    many = [record for k in range(4) for record in over("1GbE", "100Mbit", knobs={"k": k})]
+    figures = scaling_figures(compare(many), {})
+
+    assert [one.title.split(" · ")[-1] for one in figures] == ["1GbE", "100Mbit"]
+    assert {line["family"] for line in rows_of(figures[0])} == {f"k={k}" for k in range(4)}
+
+
+def test_a_curve_that_falls_at_once_has_no_knee_to_draw():
+    slower = [
+        replace(one, efficiency=replace(one.efficiency, value=1 / one.conditions.workers)) for one in predictions()
+    ]
+    comparison = compare(family())
+    (figure,) = scaling_figures(comparison, {comparison.rows[0].key: slower})
+
+    assert not marks(figure, "knee")
+    assert "modelled efficiency is below 80 % from two workers on" in figure.caption
 
 
 def test_strong_and_weak_scaling_are_two_figures():

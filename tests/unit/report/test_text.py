@@ -148,6 +148,18 @@ def test_answer_about_scaling_has_factor_efficiency_and_interval():
     assert "(efficiency 49.98 %, 49.95–50.01 %, 95 %, n=3)" in text
 
 
+def test_answer_about_scaling_says_once_what_both_sizes_have_in_common():
+    both = [
+        make_record(workers=n, step_s=0.05 * n, repeat=r, batch=batch)
+        for batch in (8, 16) for n in (1, 2) for r in range(3)
+    ]  # fmt: skip
+    first, second, *_ = answer_sentences(compare(both))
+
+    assert first.startswith("batch 8 a worker: 2 workers train")
+    assert "as fast as 1 worker (efficiency" in first
+    assert second.startswith("batch 16 a worker: 2 workers train")
+
+
 def test_answer_names_the_fastest_and_the_next():
     text = answer(knobs(0.06, 0.05, 0.08))
 

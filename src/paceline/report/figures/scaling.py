@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from paceline.compare import Comparison, Quantity, Row, families
+from paceline.compare import Comparison, Family, Quantity, Row, families
 from paceline.model.predict import KNEE, Predicted, Prediction, knee
 from paceline.report import numbers
 from paceline.report.curve import LEFT, RIGHT, TOP, Curve, Point, panel, point_of
@@ -20,21 +21,26 @@ PREDICTED = "Dashed with a band: modelled, 90 % interval."
 IDEAL = "Dotted: ideal, as many times the workers."
 SIZE = re.compile(r"\d+ workers?( on \d+ hosts)?")
 """The part of a row's label that says its size."""
+MOST_CURVES = 6
+"""Of one figure, where its families could be dealt out to several."""
 
 
 def scaling_figures(comparison: Comparison, curves: Mapping[str, Sequence[Prediction]]) -> list[Figure]:
-    """One figure a model, kind of scaling and network; each family in it is a curve."""
-    groups: dict[str, dict[str, Sequence[Row]]] = {}
+    """One figure a model, batch and kind of scaling; each family in it is a curve. Networks share a figure, as long as
+    that does not crowd it.
+    """
+    together: dict[str, list[Family]] = {}
     for one in families(comparison):
-        groups.setdefault(_title(one.rows), {})[one.key] = one.rows
+        together.setdefault(_title(one.rows), []).append(one)
+    groups: dict[str, dict[str, Sequence[Row]]] = {}
+    for title, mine in together.items():
+        several = len({one.rows[-1].network for one in mine}) > 1 and len(mine) <= MOST_CURVES
+        for one in mine:
+            network = one.rows[-1].network
+            whole = f"{title} · {network}" if network and not several else title
+            groups.setdefault(whole, {})[one.key] = one.rows
     names = names_for("scaling", [title.replace(" scaling", "") for title in groups])
     return [_figure(name, title, mine, curves) for name, (title, mine) in zip(names, groups.items(), strict=True)]
-
-
-def family_name(rows: Sequence[Row]) -> str:
-    """What sets a family apart from others: the label of its rows without their size."""
-    parts = [part for part in rows[0].label.split(" · ") if not SIZE.fullmatch(part)]
-    return " · ".join(parts) or f"{rows[0].framework} {rows[0].strategy}"
 
 
 def _title(rows: Sequence[Row]) -> str:
@@ -42,8 +48,28 @@ def _title(rows: Sequence[Row]) -> str:
     batch = (
         f"batch {last.batch_global} in all" if last.scaling == "strong" else f"batch {last.batch_per_worker} a worker"
     )
-    network = f" · {last.network}" if last.network else ""
-    return f"{last.scaling} scaling · {last.workload} · {batch}{network}"
+    return f"{last.scaling} scaling · {last.workload} · {batch}"
+
+
+def _name(rows: Sequence[Row], title: str) -> str:
+    """What sets a family apart from others in a figure: its label without its size, and without what the title says."""
+    said = title.split(" · ")
+    parts = [part for part in rows[-1].label.split(" · ") if not SIZE.fullmatch(part) and part not in said]
+    return " · ".join(parts) or f"{rows[0].framework} {rows[0].strategy}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Drawn:
+    """One family of a figure."""
+
+    name: str
+    key: str
+    rows: Sequence[Row]
+    predictions: Sequence[Prediction]
+
+    @property
+    def sizes(self) -> list[int]:
+        return sorted({*(row.workers for row in self.rows), *(one.conditions.workers for one in self.predictions)})
 
 
 def _figure(
@@ -52,42 +78,42 @@ def _figure(
     height = TOP + UPPER + BETWEEN + LOWER + BOTTOM
     upper = Area(left=LEFT, top=TOP, right=WIDTH - RIGHT, bottom=TOP + UPPER)
     lower = Area(left=LEFT, top=upper.bottom + BETWEEN, right=WIDTH - RIGHT, bottom=height - BOTTOM)
-    predictions = {base: tuple(curves.get(base, ())) for base in groups}
-    fast = [_throughput(rows, predictions[base]) for base, rows in groups.items()]
-    kept = [_efficiency(rows, predictions[base]) for base, rows in groups.items()]
+    drawn = [
+        Drawn(name=_name(rows, title), key=key, rows=rows, predictions=tuple(curves.get(key, ())))
+        for key, rows in groups.items()
+    ]
+    fast, kept = [_throughput(one) for one in drawn], [_efficiency(one) for one in drawn]
     top = max([1.0, *(one.high or one.value for curve in kept for one in curve.measured)])
     parts = panel(fast, upper, title="samples a second", log=True, form=format_count)
     parts += panel(kept, lower, title="efficiency", log=False, form=_percent, named=False, low=0.0, high=min(top, 1.3))
     return Figure(
-        name=name, title=title[0].upper() + title[1:], caption=_caption(groups, predictions),
+        name=name, title=title[0].upper() + title[1:], caption=_caption(drawn),
         svg=picture(f"Throughput and efficiency against workers with the ideal line: {title}", height, parts),
-        sheet=_sheet(groups, predictions),
+        sheet=_sheet(drawn),
     )  # fmt: skip
 
 
-def _throughput(rows: Sequence[Row], predictions: Sequence[Prediction]) -> Curve:
-    base = rows[0]
+def _throughput(family: Drawn) -> Curve:
+    base = family.rows[0]
     per_worker = numbers.known(base.throughput).value / base.workers
-    predicted = tuple(point_of(one) for one in predictions)
-    counts = sorted({*(row.workers for row in rows), *(one.workers for one in predicted)})
     return Curve(
-        name=family_name(rows), measured=tuple(_point(row, numbers.known(row.throughput)) for row in rows),
-        predicted=predicted, knee=knee(predictions) if predictions else None,
-        ideal=tuple(Point(workers=count, value=per_worker * count) for count in counts),
+        name=family.name, measured=tuple(_point(row, numbers.known(row.throughput)) for row in family.rows),
+        predicted=tuple(point_of(one) for one in family.predictions),
+        knee=knee(family.predictions) if family.predictions else None,
+        ideal=tuple(Point(workers=count, value=per_worker * count) for count in family.sizes),
     )  # fmt: skip
 
 
-def _efficiency(rows: Sequence[Row], predictions: Sequence[Prediction]) -> Curve:
+def _efficiency(family: Drawn) -> Curve:
     predicted = tuple(
         Point(
             workers=one.conditions.workers, value=one.efficiency.value, low=one.efficiency.low, high=one.efficiency.high
         )
-        for one in predictions
+        for one in family.predictions
     )
-    counts = sorted({*(row.workers for row in rows), *(one.workers for one in predicted)})
     return Curve(
-        name=family_name(rows), measured=tuple(_point(row, numbers.known(row.efficiency)) for row in rows),
-        predicted=predicted, ideal=tuple(Point(workers=count, value=1.0) for count in counts),
+        name=family.name, measured=tuple(_point(row, numbers.known(row.efficiency)) for row in family.rows),
+        predicted=predicted, ideal=tuple(Point(workers=count, value=1.0) for count in family.sizes),
     )  # fmt: skip
 
 
@@ -99,23 +125,33 @@ def _percent(value: float) -> str:
     return f"{value * 100:.0f} %"
 
 
-def _caption(groups: Mapping[str, Sequence[Row]], predictions: Mapping[str, Sequence[Prediction]]) -> str:
-    sentences = [MEASURED, *([PREDICTED] if any(predictions.values()) else []), IDEAL]
-    for base, rows in groups.items():
-        if predictions[base]:
-            found, last = knee(predictions[base]), predictions[base][-1].conditions.workers
-            where = f"up to {found}" if found else f"throughout, up to {last}"
-            sentences.append(f"{family_name(rows)}: modelled efficiency stays above {_percent(KNEE)} {where} workers.")
-            if far := predictions[base][-1].extrapolated:
-                sentences.append(f"{last} workers are {far}.")
-    return " ".join(sentences)
+def _caption(drawn: Sequence[Drawn]) -> str:
+    predicted = [one for one in drawn if one.predictions]
+    sentences = [MEASURED, *([PREDICTED] if predicted else []), IDEAL]
+    for one in predicted:
+        last = one.predictions[-1]
+        sentences.append(f"{one.name}: modelled efficiency {_where(knee(one.predictions), last.conditions.workers)}.")
+    far = {
+        f"{one.conditions.workers} workers are {one.extrapolated}."
+        for family in predicted
+        for one in family.predictions[-1:]
+        if one.extrapolated
+    }
+    return " ".join([*sentences, *sorted(far)])
 
 
-def _sheet(groups: Mapping[str, Sequence[Row]], predictions: Mapping[str, Sequence[Prediction]]) -> Sheet:
+def _where(found: int | None, last: int) -> str:
+    """Of the knee."""
+    if found == 1:
+        return f"is below {_percent(KNEE)} from two workers on"
+    return f"stays above {_percent(KNEE)} {f'up to {found}' if found else f'throughout, up to {last}'} workers"
+
+
+def _sheet(drawn: Sequence[Drawn]) -> Sheet:
     lines = []
-    for base, rows in groups.items():
-        lines += [_measured_line(family_name(rows), row) for row in rows]
-        lines += [_predicted_line(family_name(rows), base, one) for one in predictions[base]]
+    for one in drawn:
+        lines += [_measured_line(one.name, row) for row in one.rows]
+        lines += [_predicted_line(one.name, one.key, said) for said in one.predictions]
     return Sheet(
         caption="Throughput, speed-up and efficiency; measured with 95 %, modelled with 90 % intervals",
         fields=fields(
