@@ -61,7 +61,7 @@ def take(file: Path, folder: Path) -> None:
     with chromium(folder / "profile") as context:
         light, dark = Opened(context, file, width=WIDE), Opened(context, file, width=WIDE, dark=True)
         light.page.locator("#phases").screenshot(path=PICTURES / "report-light.png")
-        dark.page.locator("#scaling").screenshot(path=PICTURES / "report-dark.png")
+        dark.page.locator("#scaling figure").first.screenshot(path=PICTURES / "report-dark.png")
         Opened(context, file, width=NARROW).page.screenshot(path=PICTURES / "report-narrow.png")
 
 

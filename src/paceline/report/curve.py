@@ -125,7 +125,7 @@ def panel(
     for index, curve in enumerate(curves):
         parts += _ideal(curve, right, up)
         parts += _curve(index, curve, right, up, form)
-    return parts + _knees(curves, right, up, area) + (_names(curves, right, up, area) if named else [])
+    return parts + _knees(curves, right, area) + (_names(curves, right, up, area) if named else [])
 
 
 def _sparse(counts: Sequence[int], right: Scale) -> list[int]:
@@ -179,22 +179,19 @@ def _with_ends(one: Point, form: Form) -> str:
     return f"{form(one.value)}{ends}"
 
 
-def _knees(curves: Sequence[Curve], right: Scale, up: Scale, area: Area) -> list[str]:
-    """A line down from the highest curve that has its knee there, and how many workers that are.
-
-    One that falls from its first point on has none to draw.
+def _knees(curves: Sequence[Curve], right: Scale, area: Area) -> list[str]:
+    """A line where a curve has its knee, and how many workers that are. One that falls from its first point on has
+    none to draw.
     """
-    highest: dict[int, float] = {}
-    for curve in curves:
-        for one in (*curve.predicted, *curve.measured):
-            if one.workers == curve.knee and curve.knee > 1:
-                highest[one.workers] = min(highest.get(one.workers, area.bottom), up.inside(one.value))
     return [
         part
-        for count, y in highest.items()
+        for count in sorted({curve.knee for curve in curves if curve.knee and curve.knee > 1})
         for part in (
-            line(right(count), y, right(count), area.bottom, stroke=SOFT, kind="knee", stroke_dasharray="5 3"),
-            text(right(count) + 5, area.bottom - 6, f"knee: {count}", fill=SOFT),
+            line(
+                right(count), area.top + 18, right(count), area.bottom, stroke=SOFT, kind="knee", stroke_dasharray="5 3"
+            ),
+            # Above the curves, which rise from the left.
+            text(right(count), area.top + 12, f"knee: {count}", fill=SOFT, anchor="middle"),
         )
     ]
 
