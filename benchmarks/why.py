@@ -64,7 +64,12 @@ CASES = (
     Planted(
         name="starved input", cause=INPUT, undone={},
         study=_study(
-            {"model": "mlp", "batch_per_worker": 128, "input": "pipeline", "loader_workers": 0}, {"network": "1GbE"}, {}
+            # Little to compute and little to send for each sample that is read.
+            {
+                "model": "mlp", "mlp": {"hidden": [64]}, "batch_per_worker": 512, "input": "pipeline",
+                "loader_workers": 0,
+            },
+            {"network": "1GbE"}, {},
         ),
     ),
     Planted(

@@ -129,7 +129,9 @@ class Capabilities:
     """Why these knobs make an exact strategy an approximate one (lower precision, compression), or None."""
     simulated: Callable[[Mapping[str, Any]], bool] = field(default=lambda _knobs: False)
     """Whether these knobs make times that are drawn, not measured."""
-    prefetches: Callable[[Trial], bool] = field(default=lambda trial: trial.workload.input == "pipeline")
+    prefetches: Callable[[Trial], bool] = field(
+        default=lambda trial: trial.workload.input == "pipeline" and trial.workload.loader_workers > 0
+    )
     """Whether the next input is fetched while a step computes."""
     bucket_knob: str | None = None
     """The knob that sets the bytes of a bucket of gradients; None: there is none."""

@@ -49,6 +49,13 @@ def test_micro_batches_are_passes_over_a_part_of_the_batch() -> None:
     assert (piped.passes, piped.batch, piped.messages) == (4, 2.0, (4096.0,))
 
 
+@pytest.mark.parametrize(
+    ("kind", "loaders", "ahead"), [("resident", 0, False), ("pipeline", 0, False), ("pipeline", 2, True)]
+)
+def test_input_comes_ahead_of_time_only_where_somebody_loads_it(kind: str, loaders: int, ahead: bool) -> None:
+    assert observed("torch", "ddp", input=kind, loader_workers=loaders).conditions.prefetch is ahead
+
+
 def test_units_of_sharded_weights_are_messages() -> None:
     assert observed("torch", "fsdp", facts={"unit_bytes": [100, 200]}).conditions.messages == (100.0, 200.0)
 
