@@ -66,7 +66,7 @@ CASES = (
         study=_study(
             # Little to compute and little to send for each sample that is read.
             {
-                "model": "mlp", "mlp": {"hidden": [64]}, "batch_per_worker": 512, "input": "pipeline",
+                "model": "mlp", "mlp": {"hidden": [[64]]}, "batch_per_worker": 512, "input": "pipeline",
                 "loader_workers": 0,
             },
             {"network": "1GbE"}, {},
