@@ -204,6 +204,17 @@ def make_record(**changes: Any) -> Record:
     return replace(record, **fields)
 
 
+def uneven_input(seconds: float, **changes: Any) -> Record:
+    """Two ranks that take turns: the batch of one comes so much later, and the other waits for it in the exchange."""
+    record = make_record(workers=2, step_s=0.05, jitter=0.0, **changes)
+    samples = record.samples
+    late = (np.array(samples["rank"]) + np.array(samples["step"])) % 2 == 0
+    for name, added in (("phase.data", late), ("phase.communication", ~late), ("wall_s", late | ~late)):
+        column = pa.array(np.array(samples[name]) + seconds * added)
+        samples = samples.set_column(samples.column_names.index(name), name, column)
+    return replace(record, samples=samples)
+
+
 def failed_record(kind: str = "failed", **changes: Any) -> Record:
     """A run that ended before its first step."""
     outcome = Outcome(

@@ -1,6 +1,7 @@
 """Where the measured step of a trial goes, by cause, on the path of an ordinary worker. Pure.
 
-    input, copy, overhead     as their phases; what no phase accounts for is overhead
+    input                     its phase, and what ranks wait for others whose batch comes later
+    copy, overhead            as their phases; what no phase accounts for is overhead
     straggler wait            the slowest rank's computing in each step − that of an ordinary rank
     exchange                  communication of the rank that waited least: latency and bandwidth together
     contention for cores      what of computing the main thread could have run while no core was free
@@ -18,7 +19,8 @@ import numpy as np
 import pyarrow as pa
 
 from paceline.explain.finding import COPY, DERIVED, MEASURED
-from paceline.model.observe import PASSES, dilation_of
+from paceline.model.conditions import ASYNCHRONOUS
+from paceline.model.observe import DATA, PASSES, dilation_of, late_input_s
 from paceline.model.step import Floats
 from paceline.model.stragglers import straggling_of
 from paceline.model.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
@@ -29,7 +31,6 @@ from paceline.record.summary import RunSummary, by_step, floats, measured_sample
 EXCHANGE = "exchange"
 """Latency and bandwidth together: timers cannot tell them apart."""
 STARVED = "starved_s"
-ASYNCHRONOUS = "asynchronous"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,7 +103,7 @@ def _of_run(record: Record) -> tuple[dict[str, float], int | None] | None:
     # An ordinary rank waits for a core by as much less than the mean as it computes.
     starved = min(_starved(record, measured), mean) * (ordinary / mean if mean else 0.0)
     known = {
-        INPUT: means.get("data", 0.0),
+        INPUT: means.get(DATA, 0.0) + late_input_s(record),
         COPY: means.get(COPY, 0.0),
         COMPUTE: ordinary - starved + means.get("update", 0.0),
         EXCHANGE: exchange,
@@ -121,7 +122,7 @@ def _of_fused(summary: RunSummary) -> tuple[dict[str, float], int | None] | None
     measured = {name: phase.seconds for name, phase in summary.phases.items() if name != FUSED}
     seconds = {**measured, **parts}
     known = {
-        INPUT: seconds.get("data", 0.0),
+        INPUT: seconds.get(DATA, 0.0),
         COPY: seconds.get(COPY, 0.0),
         COMPUTE: sum(seconds.get(name, 0.0) for name in (*PASSES, "update")),
         EXCHANGE: seconds.get(COMMUNICATION, 0.0),

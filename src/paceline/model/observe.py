@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from paceline.model.conditions import REPLICATED, RING, Conditions
+from paceline.model.conditions import ASYNCHRONOUS, REPLICATED, RING, Conditions
 from paceline.model.ready import Ready
 from paceline.model.step import Floats
 from paceline.model.stragglers import ALIKE, Straggling, straggling_of
@@ -28,6 +28,8 @@ from paceline.record.summary import (
     summarize,
 )
 
+DATA = "data"
+"""The phase in which a rank waits for its batch."""
 PASSES = ("forward", "backward")
 """Phases that compute."""
 DILATION = "dilation"
@@ -160,6 +162,9 @@ def _training(
     known = ready(trial) if bucketed else None
     fractions = known.of_messages(messages) if known and messages else None
     phases, derived = _phases([summary for _, summary in runs])
+    late = min(float(np.mean([late_input_s(record) for record, _ in runs])), phases.get(COMMUNICATION, 0.0))
+    if late:
+        phases |= {DATA: phases[DATA] + late, COMMUNICATION: phases[COMMUNICATION] - late}
     passes = passes_of(record)
     asked = conditions_of(trial, manner(trial))
     peaks = [summary.peak_rss_rank_bytes for _, summary in runs if summary.peak_rss_rank_bytes]
@@ -223,6 +228,23 @@ def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:
         for name, seconds in parts.items():
             found.setdefault(name, []).append(seconds)
     return {name: float(np.sum(values) / len(summaries)) for name, values in found.items()}, derived
+
+
+def late_input_s(record: Record) -> float:
+    """Mean seconds a step in which ranks wait for others whose batch comes later, beyond what they would wait anyway
+    for those that compute longer; 0 where that is not timed. Timers call it communication, but input causes it.
+    """
+    measured = measured_samples(record)
+    together = record.trial.ranks > 1 and record.trial.framework.strategy_class != ASYNCHRONOUS
+    phases = phase_columns(measured) if measured is not None and together else {}
+    if measured is None or not {DATA, *PASSES} <= set(phases):
+        return 0.0
+    data, forward, backward = (by_step(measured, np.nan_to_num(phases[name])) for name in (DATA, *PASSES))
+
+    def waited(times: Floats) -> float:
+        return float((times.max(axis=0) - times.mean(axis=0)).mean())
+
+    return max(0.0, waited(data + forward + backward) - waited(forward + backward))
 
 
 def _straggling(records: Sequence[Record]) -> Straggling:

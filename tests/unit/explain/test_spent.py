@@ -11,7 +11,7 @@ import pytest
 from paceline.explain.finding import DERIVED, MEASURED
 from paceline.explain.spent import EXCHANGE, spent_of
 from paceline.model.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
-from records import failed_record, fused_record, make_record
+from records import failed_record, fused_record, make_record, uneven_input
 
 
 def starved_record(seconds: float, **changes):
@@ -45,6 +45,14 @@ def test_exchange_is_that_of_the_rank_that_waited_least():
     spent = spent_of([make_record(step_s=0.05, transfer_s=0.02, slow_rank=0, slowdown=2.0, jitter=0.0)])
 
     assert spent.seconds[EXCHANGE] == pytest.approx(0.02, rel=0.01)
+
+
+def test_waiting_for_somebody_elses_input_is_input():
+    even, uneven = spent_of([uneven_input(0.0)]), spent_of([uneven_input(0.02)])
+
+    assert uneven.seconds[INPUT] - even.seconds[INPUT] == pytest.approx(0.02, rel=0.01)
+    assert uneven.seconds[EXCHANGE] == pytest.approx(even.seconds[EXCHANGE])
+    assert uneven.seconds[OVERHEAD] == pytest.approx(even.seconds[OVERHEAD], abs=1e-4)
 
 
 def test_waiting_for_a_core_is_no_computing():

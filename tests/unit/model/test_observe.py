@@ -9,7 +9,7 @@ import pytest
 from paceline.model.conditions import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED
 from paceline.model.observe import Training, trainings
 from paceline.modelbench import manner_of
-from records import make_record
+from records import make_record, uneven_input
 
 
 def observed(framework: str, strategy: str, *, workers: int = 2, batch: int = 8, **changes: Any) -> Training:
@@ -54,6 +54,13 @@ def test_micro_batches_are_passes_over_a_part_of_the_batch() -> None:
 )
 def test_input_comes_ahead_of_time_only_where_somebody_loads_it(kind: str, loaders: int, ahead: bool) -> None:
     assert observed("torch", "ddp", input=kind, loader_workers=loaders).conditions.prefetch is ahead
+
+
+def test_waiting_for_somebody_elses_input_is_input() -> None:
+    (even,), (uneven,) = (trainings([uneven_input(late)], manner_of, lambda _trial: None) for late in (0.0, 0.02))
+
+    assert uneven.phases["data"] - even.phases["data"] == pytest.approx(0.02, rel=0.01)
+    assert uneven.phases["communication"] == pytest.approx(even.phases["communication"], rel=0.01)
 
 
 def test_units_of_sharded_weights_are_messages() -> None:
