@@ -72,13 +72,9 @@ CASES = (
             {"network": "1GbE"}, {},
         ),
     ),
-    # A host has the worth of one core on two of them, whatever its threads: so only their number changes.
     Planted(
         name="too many threads", cause=CONTENTION, undone={},
-        study=_study(
-            {"model": "resnet44"}, {"network": "1GbE", "threads_per_worker": 4, "oversubscribe": True},
-            {"core_share": 0.5},
-        ),
+        study=_study({"model": "resnet44"}, {"network": "1GbE", "threads_per_worker": 4, "oversubscribe": True}, {}),
     ),
 )  # fmt: skip
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 
 import numpy as np
 
@@ -20,6 +20,8 @@ from paceline.units import format_bytes
 
 FASTER = 3.0
 """A link is proposed that is at least so many times as fast: the next name in the list is often hardly one."""
+LEAST_LEFT = 0.01
+"""Of a step, when a cause is gone."""
 BUCKET_KNOB = "bucket_bytes"
 """What every framework that sends gradients in buckets calls their size."""
 
@@ -34,6 +36,8 @@ class Case:
     """Of a host, for all of its workers; None: not known."""
     slow_host: str | None = None
     """Whose rank is slower for good."""
+    measured: Mapping[str, float] = field(default_factory=dict)
+    """Cause → its part of the step, where timers tell it."""
 
 
 def change_for(cause: str, case: Case) -> Change | None:
@@ -53,20 +57,32 @@ def _input(case: Case) -> Change:
         return Change(
             words=f"feed it by {more} loader processes a worker instead of {workload.loader_workers}",
             axes={"workload.loader_workers": more}, what_if=f"loaders={more}",
-            gain=_fed(case, f"loaders={more}", least=1.0),
+            gain=_loaded(case, f"loaders={more}"),
         )  # fmt: skip
     return Change(
         words="prepare samples once and keep them in memory: loader processes would take the cores that compute",
         axes={"workload.input": "resident", "workload.loader_workers": 0}, what_if="input=x1000",
-        gain=_fed(case, "input=x1000", least=np.inf),
+        gain=_without_input(case),
     )  # fmt: skip
 
 
-def _fed(case: Case, what_if: str, *, least: float) -> Range:
-    """What cheaper input brings: at least `least`, at most as if it and what it takes from computing were gone."""
+def _loaded(case: Case, what_if: str) -> Range:
+    """What more loaders bring: perhaps nothing, where they take what computing needs; at most what no input would."""
     gain = _predicted(case, what_if)
-    most = case.setting.gain([INPUT, CONTENTION]).high
-    return Range(value=gain.value, low=min(gain.low, least), high=max(gain.high, most))
+    return Range(value=gain.value, low=min(gain.low, 1.0), high=max(gain.high, _without_input(case).high))
+
+
+def _without_input(case: Case) -> Range:
+    """Timers know this trial's input better than a model of all sizes. At most, what input takes from computing (cores,
+    caches) is gone with it.
+    """
+    modelled, most = case.setting.gain([INPUT]), case.setting.gain([INPUT, CONTENTION])
+    if INPUT not in case.measured:
+        return Range(value=modelled.value, low=modelled.low, high=most.high)
+    left = 1 - case.measured[INPUT]
+    unsure = float(np.exp(case.setting.calibration.residual))
+    bare = max(left - case.measured.get(CONTENTION, 0.0), LEAST_LEFT)
+    return Range(value=1 / left, low=min(modelled.low, 1 / left / unsure), high=max(most.high, unsure / bare))
 
 
 def _bandwidth(case: Case) -> Change:
@@ -118,12 +134,14 @@ def _contention(case: Case) -> Change:
     if case.cores and wanted > case.cores:
         threads = max(1, case.cores // cluster.workers_per_host)
         crowd = cluster.threads_per_worker / threads
+        left = max(1 - case.measured.get(CONTENTION, 0.0), LEAST_LEFT)
         return Change(
             words=f"use {threads} thread{'s' if threads > 1 else ''} a worker: {wanted} threads want {case.cores} core"
             f"{'s' if case.cores > 1 else ''}",
             axes={"cluster.threads_per_worker": threads},
-            # Threads that just take turns lose nothing; those that spin while others want the core lose their turns.
-            gain=Range(value=float(np.sqrt(crowd)), low=1.0, high=crowd),
+            # Threads that just take turns lose nothing; of those that spin while others want the core, nobody can tell
+            # how much of what they compute is spinning.
+            gain=Range(value=1 / left, low=1.0, high=crowd / left),
         )  # fmt: skip
     return Change(words="give computing and communication cores of their own, or use fewer threads", gain=None)
 

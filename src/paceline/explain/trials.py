@@ -22,6 +22,9 @@ from paceline.plan.trial import Trial
 from paceline.record.record import Record
 from paceline.record.summary import summarize
 
+EMULATED = "core_share"
+"""What a site tells of hosts that are parts of one machine."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
@@ -84,8 +87,9 @@ def explain(
     """
     shares = shares_of(subject.spent, subject.setting)
     case = Case(
-        trial=subject.trial, setting=subject.setting, cores=_cores(subject.records), slow_host=_slow_host(subject)
-    )
+        trial=subject.trial, setting=subject.setting, cores=cores_of(subject.records), slow_host=_slow_host(subject),
+        measured={share.cause: share.measured for share in shares if share.measured is not None},
+    )  # fmt: skip
     step_s = subject.step_s
     return Explanation(
         trial=subject.trial.id, label=label, step_s=step_s, shares=shares,
@@ -104,11 +108,13 @@ def _loss(smaller: Subject | None, subject: Subject) -> Loss | None:
     )
 
 
-def _cores(records: Sequence[Record]) -> int | None:
-    """Cores that the ranks of one host were given, all together."""
+def cores_of(records: Sequence[Record]) -> int | None:
+    """Cores that the ranks of one host were given, all together; emulated hosts may have to share them."""
     hosts: dict[str, set[int]] = {}
     for rank in records[0].ranks if records else ():
         hosts.setdefault(rank.host, set()).update(rank.cores)
+    if hosts and EMULATED in (records[0].state.get("site") or {}):
+        return max(1, len(set.union(*hosts.values())) // len(hosts))
     return max((len(cores) for cores in hosts.values()), default=0) or None
 
 

@@ -13,6 +13,7 @@ from paceline.explain.finding import CAUSES, COPY, MEASURED, Finding, Number, Ra
 from paceline.explain.findings import findings_of
 from paceline.explain.shares import loss_between, seconds_by_cause, shares_of
 from paceline.explain.spent import EXCHANGE, Spent
+from paceline.explain.trials import cores_of
 from paceline.explain.without import REMOVABLE, Setting, ladder
 from paceline.model.calibrate import family_of
 from paceline.model.calibration import FITTED, Calibration, Hull
@@ -21,7 +22,7 @@ from paceline.model.parameters import as_vector
 from paceline.model.stragglers import ALIKE, Straggling
 from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
 from paceline.spec.networks import NETWORKS
-from records import make_trial
+from records import make_record, make_trial
 
 LAW = {
     "forward_s": 10e-3, "backward_s": 20e-3, "update_s": 2e-3, "overhead_s": 4e-3, "input_s": 5e-3, "alpha_s": 1e-4,
@@ -106,12 +107,25 @@ def test_small_buckets_are_named_where_there_are_many_messages():
 
 
 def test_too_many_threads_are_counted():
-    crowded = Case(trial=make_trial(workers=2, threads=2, oversubscribe=True), setting=setting(), cores=2)
+    crowded = Case(
+        trial=make_trial(workers=2, threads=2, oversubscribe=True), setting=setting(), cores=2,
+        measured={CONTENTION: 0.4},
+    )  # fmt: skip
     finding = found(shares(contention_for_cores=0.4), crowded)[0]
 
     assert "4 of them want 2 cores" in finding.sentence
     assert finding.change.axes == {"cluster.threads_per_worker": 1}
-    assert finding.change.gain == Range(value=pytest.approx(np.sqrt(2)), low=1.0, high=2.0)
+    assert finding.change.gain == Range(value=pytest.approx(1 / 0.6), low=1.0, high=pytest.approx(2 / 0.6))
+
+
+def test_hosts_that_are_parts_of_one_machine_share_its_cores():
+    def two_hosts(**state):
+        record = make_record(workers=2, hosts=2, threads=2, state=state)
+        return replace(record, ranks=tuple(replace(rank, cores=(0, 1)) for rank in record.ranks))
+
+    assert cores_of([two_hosts()]) == 2
+    assert cores_of([two_hosts(site={"core_share": 1.0})]) == 1
+    assert cores_of([]) is None
 
 
 def test_slow_host_is_named():
@@ -150,6 +164,20 @@ def test_input_that_starves_a_worker_is_kept_in_memory_where_there_are_no_cores(
     case = Case(trial=slow, setting=setting(2, trial=slow, input_s=30e-3), cores=2)
 
     assert change_for(INPUT, case).axes == {"workload.input": "resident", "workload.loader_workers": 0}
+
+
+def test_what_timers_tell_of_input_counts_more_than_the_model():
+    slow = make_trial(workers=2, input="pipeline", loader_workers=1)
+    setting_of = setting(2, trial=slow, input_s=30e-3)
+    modelled, timed = (
+        change_for(INPUT, Case(trial=slow, setting=setting_of, cores=2, measured=measured)).gain
+        for measured in ({}, {INPUT: 0.75, CONTENTION: 0.05})
+    )
+
+    assert modelled.value == pytest.approx(setting_of.gain([INPUT]).value)
+    assert timed.value == pytest.approx(4.0)
+    assert timed.high == pytest.approx(np.exp(0.02) / 0.2)
+    assert timed.low == modelled.low
 
 
 def test_every_cause_that_can_be_removed_shortens_the_step():
