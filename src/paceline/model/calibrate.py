@@ -168,7 +168,7 @@ def _hull(trainings: Sequence[Training]) -> Hull:
     return Hull(
         workers=(min(one.workers for one in asked), max(one.workers for one in asked)),
         hosts=(min(one.hosts for one in asked), max(one.hosts for one in asked)),
-        batch=(min(one.batch for one in asked), max(one.batch for one in asked)),
+        batch=(min(one.samples for one in asked), max(one.samples for one in asked)),
         bandwidth=(min(links), max(links)) if links else None,
     )
 
@@ -179,7 +179,7 @@ def _remarks(evidence: Evidence, held_out: Sequence[float]) -> tuple[str, ...]:
     groups: dict[tuple[float, float | None], list[Training]] = {}
     for one in evidence.trainings:
         links = one.conditions.bandwidth if one.conditions.hosts > 1 else None
-        groups.setdefault((one.conditions.batch, links), []).append(one)
+        groups.setdefault((one.conditions.samples, links), []).append(one)
     for (batch, _), mine in groups.items():
         mine = sorted(mine, key=lambda one: one.conditions.workers)  # noqa: PLW2901
         for few, many in pairwise(mine):

@@ -54,6 +54,7 @@ class Hull:
     workers: tuple[int, int]
     hosts: tuple[int, int]
     batch: tuple[float, float]
+    """Samples a worker and step."""
     bandwidth: tuple[float, float] | None
     """Of links between hosts; None: none was held to a bandwidth."""
 
@@ -61,7 +62,7 @@ class Hull:
         """(factor, what): how far outside, in the direction that is farthest outside; 1 and "" inside."""
         factors = {
             "the workers": conditions.workers / self.workers[1],
-            "the batch": max(conditions.batch / self.batch[1], self.batch[0] / max(conditions.batch, 1e-9)),
+            "the batch": max(conditions.samples / self.batch[1], self.batch[0] / max(conditions.samples, 1e-9)),
         }
         if conditions.bandwidth is not None and conditions.hosts > 1 and self.bandwidth is not None:
             low, high = self.bandwidth

@@ -137,7 +137,7 @@ def conditions_for(
     messages, ready, passes = calibration.messages, calibration.ready, calibration.passes
     fractions = ready.of_messages(messages) if calibration.bucketed and ready and messages else None
     return Conditions(
-        workers=workers, hosts=hosts, batch=calibration.hull.batch[1] if batch is None else batch / passes,
+        workers=workers, hosts=hosts, batch=(calibration.hull.batch[1] if batch is None else batch) / passes,
         passes=passes, every=calibration.every, sharing=calibration.sharing, bandwidth=bandwidth,
         latency_s=latency_s, messages=messages, fractions=fractions, exchange=calibration.exchange, servers=servers,
         prefetch=calibration.prefetch,

@@ -10,7 +10,7 @@ import pytest
 from paceline.errors import PacelineError
 from paceline.model.calibrate import family_of, fit
 from paceline.model.calibration import Calibration, read_calibrations, write_calibrations
-from paceline.model.conditions import SERVER, Conditions
+from paceline.model.conditions import PIPELINED, SERVER, Conditions
 from paceline.model.design import next_run
 from paceline.model.exchange import collective_s
 from paceline.model.observe import Collective, Manner, Training
@@ -252,6 +252,20 @@ def test_batches_come_as_often_as_there_are_loaders_for_them(rich, had, wanted, 
 
     assert as_mapping(calibration.vector)["input_s"] == pytest.approx(factor * as_mapping(rich.vector)["input_s"])
     assert conditions.prefetch is ahead
+
+
+def test_micro_batches_share_the_batch_that_was_run():
+    alone = training(1, 8, sharing=PIPELINED, messages=(1e4,))
+    piped = [
+        training(2, 2, sharing=PIPELINED, passes=4, messages=(1e4,)),
+        training(2, 4, sharing=PIPELINED, passes=4, messages=(1e4,)),
+    ]
+    found = fit(evidence(alone, *piped))
+    asked = conditions_for(replace(found, passes=4), workers=4)
+
+    assert found.hull.batch == (8.0, 16.0)
+    assert (asked.passes, asked.batch, asked.samples) == (4, 4.0, 16.0)
+    assert not [remark for remark in found.remarks if "distrust" in remark]
 
 
 def test_input_that_nobody_loads_has_no_loaders(rich):
