@@ -79,7 +79,7 @@ def _without_input(case: Case) -> Range:
     modelled, most = case.setting.gain([INPUT]), case.setting.gain([INPUT, CONTENTION])
     if INPUT not in case.measured:
         return Range(value=modelled.value, low=modelled.low, high=most.high)
-    left = 1 - case.measured[INPUT]
+    left = max(1 - case.measured[INPUT], LEAST_LEFT)
     unsure = float(np.exp(case.setting.calibration.residual))
     bare = max(left - case.measured.get(CONTENTION, 0.0), LEAST_LEFT)
     return Range(value=1 / left, low=min(modelled.low, 1 / left / unsure), high=max(most.high, unsure / bare))

@@ -19,8 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from paceline.explain.finding import COPY, DERIVED, MEASURED
-from paceline.model.conditions import ASYNCHRONOUS
-from paceline.model.observe import DATA, PASSES, dilation_of, late_input_s
+from paceline.model.observe import ASYNCHRONOUS, DATA, PASSES, dilation_of, late_input_s
 from paceline.model.step import Floats
 from paceline.model.stragglers import straggling_of
 from paceline.model.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER

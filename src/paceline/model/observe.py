@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from paceline.model.conditions import ASYNCHRONOUS, REPLICATED, RING, Conditions
+from paceline.model.conditions import REPLICATED, RING, Conditions
 from paceline.model.ready import Ready
 from paceline.model.step import Floats
 from paceline.model.stragglers import ALIKE, Straggling, straggling_of
@@ -28,6 +28,8 @@ from paceline.record.summary import (
     summarize,
 )
 
+ASYNCHRONOUS = "asynchronous"
+"""The class of strategies whose workers do not wait for each other."""
 DATA = "data"
 """The phase in which a rank waits for its batch."""
 PASSES = ("forward", "backward")
