@@ -1,6 +1,6 @@
 """What is lost by following a recommendation that could not know the best configuration.
 
-Reads what is recorded of a study and runs nothing. In each contest (the best on a network, the framework at a size) the
+Reads what is recorded of studies and runs nothing. In each contest (the best on a network, the framework at a size) the
 best that was measured is held out, calibrations are fitted without it, and a recommendation among the configurations of
 the contest is followed: it should be as good as the best, or lose no more than 5 %.
 """
@@ -8,6 +8,9 @@ the contest is followed: it should be as good as the best, or lose no more than 
 from __future__ import annotations
 
 import sys
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
@@ -16,6 +19,8 @@ from paceline.advicebench import known_of
 from paceline.modelbench import fitted
 from paceline.recommend.candidates import Known, measured
 from paceline.recommend.regret import GOOD_ENOUGH, Regret, contests, held_out
+from paceline.record import Store
+from paceline.record.archive import unpack_archive
 from paceline.spec import load_study
 from paceline.stats import ratio_interval
 from paceline.workbench import Workbench
@@ -39,6 +44,18 @@ def regrets(bench: Workbench) -> list[Regret]:
     return found
 
 
+@contextmanager
+def store_of(place: Path) -> Iterator[Path]:
+    """The folder of a store; of an archive one that is gone afterwards."""
+    if place.is_dir():
+        yield place
+        return
+    with tempfile.TemporaryDirectory() as made:
+        with Store.open(Path(made), create=True) as store:
+            unpack_archive(place, store)
+        yield Path(made)
+
+
 def claim(one: Regret) -> Claim:
     ratio = ratio_interval(one.best.rounds, one.chosen.rounds)
     return Claim(
@@ -50,12 +67,13 @@ def claim(one: Regret) -> Claim:
 
 def main() -> int:
     made = parser(__doc__ or "")
-    made.add_argument("study", help="study file (TOML) that was run")
-    made.add_argument("--store", default=".paceline", help="where its records are (default: %(default)s)")
+    made.add_argument("study", nargs="+", help="study files (TOML) that were run")
+    made.add_argument("--store", default=".paceline", help="where records are, or an archive (default: %(default)s)")
     args = made.parse_args()
-    found = regrets(Workbench(load_study(args.study), Path(args.store)))
+    with store_of(Path(args.store)) as folder:
+        found = [one for study in args.study for one in regrets(Workbench(load_study(study), folder))]
     if not found:
-        say("no contest: the study has no two configurations that may be ranked, with two runs each")
+        say("no contest: no study has two configurations that may be ranked, with two runs each")
         return 1
     return publish([claim(one) for one in found], as_json=args.json)
 

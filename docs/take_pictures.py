@@ -12,8 +12,6 @@ import tempfile
 from pathlib import Path
 
 from paceline.cli import main as paceline
-from paceline.record import Store
-from paceline.record.archive import read_archive
 
 ROOT = Path(__file__).parent.parent
 RECORDS = ROOT / "validation" / "records" / "lab.zip"
@@ -40,13 +38,11 @@ def looks() -> str:
 
 def report_of(folder: Path) -> Path:
     """The page of the committed records, with their model."""
-    with Store.open(folder / "store", create=True) as store:
-        for record in read_archive(RECORDS):
-            store.add(record)
     page = folder / "report.html"
-    place = ["--store", str(folder / "store")]
-    for words in (["calibrate", str(STUDY), "--no-run", *place], ["report", str(STUDY), "--html", str(page), *place]):
-        if paceline(words) != 0:
+    for words in (
+        ["import", str(RECORDS)], ["calibrate", str(STUDY), "--no-run"], ["report", str(STUDY), "--html", str(page)],
+    ):  # fmt: skip
+        if paceline([*words, "--store", str(folder / "store")]) != 0:
             sys.exit(f"paceline {' '.join(words)}: see above")
     return page
 

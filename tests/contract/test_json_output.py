@@ -404,6 +404,19 @@ def test_import(place: Path, calibrated: dict[str, Any]) -> None:
     assert_valid("calibrate", printed(place, "calibrate", "model.toml", "--no-run"))
 
 
+def test_records_of_somebody_else(place: Path, calibrated: dict[str, Any]) -> None:
+    paceline(place, "export", "--format", "archive", "--output", "records.zip")
+
+    found = printed(place, "import", "records.zip", "--store", "theirs")
+
+    assert_valid("import", found)
+    assert found["tells"]["added"] > 0
+    assert found["tells"]["known"] == 0
+    assert printed(place, "import", "records.zip", "--store", "theirs")["tells"]["added"] == 0
+    mine, theirs = (printed(place, "report", "model.toml", *store) for store in ((), ("--store", "theirs")))
+    assert theirs["comparison"] == mine["comparison"]
+
+
 def test_a_measured_step_becomes_a_trace(place: Path, calibrated: dict[str, Any]) -> None:
     trace = json.loads(paceline(place, "export", "model.toml", "--format", "perfetto").stdout)
     spans = [event for event in trace["traceEvents"] if event["ph"] == "X"]

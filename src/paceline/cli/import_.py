@@ -1,4 +1,6 @@
-"""`paceline import STUDY FILE`: what other tools measured, as calibration of a study; a profile also as a run of it."""
+"""`paceline import STUDY FILE`: what other tools measured, as calibration of a study; a profile also as a run of it.
+`paceline import RECORDS.zip`: records that somebody exported, into the store.
+"""
 
 from __future__ import annotations
 
@@ -15,10 +17,12 @@ KINDS = ("nccl-tests", "osu", "layers", "kineto")
 
 
 def add_parser(commands: Any) -> None:
-    parser = commands.add_parser("import", help="nccl-tests, OSU, layer and Kineto traces as calibration")
-    parser.add_argument("study", help="study file (TOML) whose model shall know it")
+    parser = commands.add_parser("import", help="nccl-tests, OSU, layer and Kineto traces as calibration; records")
     parser.add_argument(
-        "file", nargs="+",
+        "study", help="study file (TOML) whose model shall know it; or, by itself, records (export --format archive)"
+    )
+    parser.add_argument(
+        "file", nargs="*",
         help="output of nccl-tests or OSU, a layer trace (CSV), a PyTorch profile (JSON); with --as-run one a rank",
     )  # fmt: skip
     parser.add_argument(
@@ -39,6 +43,8 @@ def main(args: argparse.Namespace) -> int:
     from paceline.cli.predict import network
     from paceline.model.imported import Setting, add_import, read_import
 
+    if not args.file:
+        return _records(args)
     if args.as_run:
         return _as_run(args)
     if len(args.file) > 1:
@@ -61,6 +67,25 @@ def main(args: argparse.Namespace) -> int:
         show(imported_text(found))
         say(f"kept in {path}")
         say(f"next: {command(args, 'calibrate', args.study, '--no-run')}")
+    return 0
+
+
+def _records(args: argparse.Namespace) -> int:
+    from paceline.record import Store
+    from paceline.record.archive import unpack_archive
+
+    path = Path(args.study)
+    if path.suffix == ".toml":
+        raise SpecError(f"{path}: what shall it know?", hint=f"name a file too: paceline import {path} FILE")
+    folder = store_folder(args.store)
+    with Store.open(folder, create=True) as store:
+        added, known = unpack_archive(path, store)
+    if args.json:
+        emit({"study": None, "file": path.name, "kind": "archive", "workers": None,
+              "tells": {"added": added, "known": known}, "kept_in": str(folder)})  # fmt: skip
+    else:
+        show(f"{path.name}: {added} run(s) added" + (f", {known} were here already" if known else ""))
+        say(f"next: {command(args, 'report', 'STUDY')}")
     return 0
 
 

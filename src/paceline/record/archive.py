@@ -19,6 +19,7 @@ import pyarrow.parquet as pq
 
 from paceline.errors import StoreError
 from paceline.record.record import SCHEMA_VERSION, Record
+from paceline.record.store import Store
 
 VERSION = 1
 ABOUT, FACTS = "about.json", "facts.jsonl"
@@ -69,6 +70,25 @@ def read_archive(path: Path) -> list[Record]:
         raise StoreError(
             f"{path}: no archive of records: {error}", hint="write one: paceline export --format archive"
         ) from None
+
+
+def unpack_archive(path: Path, store: Store) -> tuple[int, int]:
+    """Its records into a store: (how many were added, how many were there already).
+
+    Raises:
+        StoreError: it is no archive, or the store cannot be written.
+    """
+    known = {_run(record) for record in store.records(with_samples=False)}
+    found = read_archive(path)
+    new = [record for record in found if _run(record) not in known]
+    for record in new:
+        store.add(record)
+    return len(new), len(found) - len(new)
+
+
+def _run(record: Record) -> tuple[str, str, int, int]:
+    """By which a store knows a run."""
+    return record.trial.id, str(record.machine["id"]), record.repeat, record.attempt
 
 
 def _facts(record: Record) -> dict[str, Any]:

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from paceline.errors import StoreError
-from paceline.record.archive import read_archive, write_archive
+from paceline.record import Store
+from paceline.record.archive import read_archive, unpack_archive, write_archive
 from records import failed_record, fused_record, make_record
 
 
@@ -24,6 +25,19 @@ def test_records_come_out_as_they_went_in(tmp_path):
             assert (mine is None) == (theirs is None)
             assert mine is None or mine.to_pydict() == theirs.to_pydict()
     assert [path.name for path in tmp_path.iterdir()] == ["runs.zip"]
+
+
+def test_a_store_gets_what_it_does_not_have(tmp_path):
+    records = [make_record(workers=2, repeat=repeat) for repeat in range(3)]
+    write_archive(records, tmp_path / "runs.zip")
+    with Store.open(tmp_path / "store", create=True) as store:
+        store.add(records[1])
+
+        assert unpack_archive(tmp_path / "runs.zip", store) == (2, 1)
+        assert unpack_archive(tmp_path / "runs.zip", store) == (0, 3)
+        found = {one.repeat: one for one in store.records()}
+    assert sorted(found) == [0, 1, 2]
+    assert all(found[one.repeat].samples.to_pydict() == one.samples.to_pydict() for one in records)
 
 
 def test_it_is_much_smaller_than_what_went_in(tmp_path):
