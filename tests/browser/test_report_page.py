@@ -209,6 +209,22 @@ def test_print_is_light_even_for_a_dark_reader(opening: Opening, full: Path) -> 
     assert opened.ask("() => getComputedStyle(document.querySelector('nav')).display") == "none"
 
 
+def test_paper_shows_what_is_unfolded(opening: Opening, full: Path) -> None:
+    opened = opening(full)
+    opened.ask("() => { document.querySelector('.trial > details').open = true; }")
+    opened.page.emulate_media(media="print")
+    displays = opened.ask(
+        "() => [...document.querySelectorAll('.trial > details')].map(one => getComputedStyle(one).display)"
+    )
+    tallest = opened.ask(
+        "() => Math.max(...[...document.querySelectorAll('.picture svg')].map(one => one.getBoundingClientRect().height))"
+    )
+
+    assert displays[0] == "block"
+    assert set(displays[1:]) <= {"none"}
+    assert tallest <= 200 / 25.4 * 96 + 1
+
+
 @pytest.mark.parametrize("width", [320, 400, 768])
 def test_narrow_page_never_scrolls_sideways(opening: Opening, place: Path, full: Path, width: int) -> None:
     for file in (place / "law.html", place / "real.html", full):

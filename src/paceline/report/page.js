@@ -46,9 +46,4 @@
       });
     }
   }
-
-  // What is folded away on a screen is wanted on paper.
-  addEventListener("beforeprint", () => {
-    for (const more of document.querySelectorAll("details.more")) more.open = true;
-  });
 })();
