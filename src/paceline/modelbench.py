@@ -53,7 +53,8 @@ def manner_of(trial: Trial) -> Manner:
     every = trial.framework.knobs[strategy.period_knob] if strategy.period_knob else 1
     unknown = f"how strategy {trial.framework.strategy} shares a step is not modelled: it is taken as data parallel"
     return Manner(
-        exchange=strategy.exchange, servers_per_host=strategy.servers_per_host, prefetch=known.prefetches(trial),
+        exchange=strategy.exchange, servers_per_host=strategy.servers_per_host,
+        tensor_by_tensor=strategy.tensor_by_tensor, prefetch=known.prefetches(trial),
         sharing=strategy.sharing or REPLICATED, unknown="" if strategy.sharing else unknown, every=int(every),
     )  # fmt: skip
 

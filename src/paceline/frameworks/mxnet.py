@@ -102,6 +102,7 @@ class MXNet(Framework):
             "dist_sync": Strategy(
                 exchange="server",
                 servers_per_host=1,
+                tensor_by_tensor=True,
                 doc=f"One process a worker, gradients averaged by ps-lite's servers. {SHARED} A lone worker has none.",
             ),
             "dist_async": Strategy(

@@ -44,7 +44,7 @@ def family_of(trial: Trial, machine: str) -> Family:
 
 def fit(evidence: Evidence) -> Calibration:
     """The calibration of a family."""
-    straggling = _pooled([one for one in evidence.trainings if one.trial.ranks > 1] or evidence.trainings)
+    straggling = _straggling(evidence.trainings)
     problem = Problem(evidence, straggling)
     vector, jacobian, residuals = problem.solve()
     unidentified = _unidentified(jacobian, evidence)
@@ -92,6 +92,11 @@ def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
         )
     elif "wire" in silent:
         sentences.append("no link was the limit: how much of a link's bandwidth is reached is assumed to be 95 %")
+    elif "byte_s" in silent:
+        sentences.append(
+            "a link was the limit in every run: how fast the library is on a faster one is not known, and a step there "
+            "may take longer than predicted; run the fastest network that you mean to ask for"
+        )
     if most >= 2 and "start" in silent and "contention" in silent:
         sentences.append("the exchange was never hidden: how much of it can be is not known")
     if not any(one.phases for one in evidence.trainings):
@@ -152,13 +157,18 @@ def noise_of(trainings: Sequence[Training]) -> float:
     return max(LEAST_NOISE, float(np.sqrt(sum((one**2).sum() for one in deviations) / freedom)))
 
 
-def _pooled(trainings: Sequence[Training]) -> Straggling:
-    if not trainings:
+def _straggling(trainings: Sequence[Training]) -> Straggling:
+    """As workers were seen beside each other. Where a framework's step is one piece, that cannot be seen: then as the
+    steps of one alone differ, which is what several would wait for.
+    """
+    known = [(one.trial.ranks > 1, one.straggling) for one in trainings if one.straggling is not None]
+    seen = [one for beside, one in known if beside] or [one for _, one in known]
+    if not seen:
         return ALIKE
     return Straggling(
-        spread=float(np.mean([one.straggling.spread for one in trainings])),
-        persistence=float(np.mean([one.straggling.persistence for one in trainings])),
-        slowest=float(np.mean([one.straggling.slowest for one in trainings])),
+        spread=float(np.mean([one.spread for one in seen])),
+        persistence=float(np.mean([one.persistence for one in seen])),
+        slowest=float(np.mean([one.slowest for one in seen])),
     )
 
 

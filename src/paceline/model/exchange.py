@@ -21,8 +21,14 @@ def neighbours(vector: Floats, conditions: Conditions) -> tuple[float, float]:
     beta = float(vector[INDEX["byte_s"]])
     if conditions.bandwidth is not None and conditions.hosts > 1:
         # The slower of the library and the link sets the pace.
-        beta = max(beta, float(vector[INDEX["wire"]]) / conditions.bandwidth)
+        beta = max(beta, float(vector[INDEX["wire"]]) / conditions.bandwidth * leaving(conditions))
     return alpha, beta
+
+
+def leaving(conditions: Conditions) -> float:
+    """The part of an exchange that leaves its host: with a server on each, one share of it goes to the own one."""
+    at_home = conditions.exchange == SERVER and conditions.servers >= conditions.hosts
+    return 1 - 1 / conditions.hosts if at_home else 1.0
 
 
 def message_costs(vector: Floats, conditions: Conditions, sizes: Floats) -> tuple[Floats, Floats]:

@@ -14,7 +14,7 @@ import pyarrow as pa
 from paceline.model.conditions import REPLICATED, RING, Conditions
 from paceline.model.ready import Ready
 from paceline.model.step import Floats
-from paceline.model.stragglers import ALIKE, Straggling, straggling_of
+from paceline.model.stragglers import Straggling, straggling_of
 from paceline.plan.trial import Trial
 from paceline.record.phases import COMMUNICATION, FUSED
 from paceline.record.record import MEASUREMENT, Record
@@ -50,7 +50,8 @@ class Training:
     """Mean over runs; {} where only the whole step is known."""
     derived: bool
     """Whether phases were derived rather than timed."""
-    straggling: Straggling
+    straggling: Straggling | None
+    """Of its workers' computing; None where that is not timed."""
     peak_rss_bytes: float | None
     """Of the largest rank."""
 
@@ -88,6 +89,8 @@ class Manner:
     """Why the model does not know this way of sharing a step; "": it does."""
     servers_per_host: int = 0
     """Of an exchange through servers."""
+    tensor_by_tensor: bool = False
+    """Whether each gradient is a message of its own, sent when it is there."""
     prefetch: bool = False
     """Whether the next input is fetched while a step computes."""
 
@@ -160,15 +163,18 @@ def _training(
 ) -> Training:
     record, _ = runs[0]
     trial, scale = record.trial, 1 / dilation_of(record.trial)
+    how = manner(trial)
     messages, bucketed = messages_of(record)
-    known = ready(trial) if bucketed else None
+    known = ready(trial) if bucketed or how.tensor_by_tensor else None
+    if known and how.tensor_by_tensor:
+        messages = known.bytes
     fractions = known.of_messages(messages) if known and messages else None
     phases, derived = _phases([summary for _, summary in runs])
     late = min(float(np.mean([late_input_s(record) for record, _ in runs])), phases.get(COMMUNICATION, 0.0))
     if late:
         phases |= {DATA: phases[DATA] + late, COMMUNICATION: phases[COMMUNICATION] - late}
     passes = passes_of(record)
-    asked = conditions_of(trial, manner(trial))
+    asked = conditions_of(trial, how)
     peaks = [summary.peak_rss_rank_bytes for _, summary in runs if summary.peak_rss_rank_bytes]
     return Training(
         trial=trial,
@@ -249,8 +255,7 @@ def late_input_s(record: Record) -> float:
     return max(0.0, waited(data + forward + backward) - waited(forward + backward))
 
 
-def _straggling(records: Sequence[Record]) -> Straggling:
-    """Of computing; alike where that is not timed."""
+def _straggling(records: Sequence[Record]) -> Straggling | None:
     seen = []
     for record in records:
         measured = measured_samples(record)
@@ -261,7 +266,7 @@ def _straggling(records: Sequence[Record]) -> Straggling:
         if matrix.size:
             seen.append(straggling_of(matrix))
     if not seen:
-        return ALIKE
+        return None
     return Straggling(
         spread=float(np.mean([one.spread for one in seen])),
         persistence=float(np.mean([one.persistence for one in seen])),

@@ -23,6 +23,8 @@ WIDER_PER_DOUBLING = 0.5
 """By which the model's own error is taken to grow with each doubling beyond what was run."""
 WORTH_PAYING = 0.5
 """A doubling of workers that brings less than this part of a doubling of throughput is not worth its price."""
+TINY = 1e-12
+"""Seconds that no step takes less than; a draw of a fit that rests on little may take none."""
 KNEE = 0.8
 """The curve has its knee where efficiency falls below this."""
 
@@ -116,7 +118,7 @@ def _interval(value: float, draws: Floats, own: float, unit: str) -> Predicted:
 def ends_of(value: float, draws: Floats, own: float) -> tuple[float, float]:
     """Of an interval: the spread of the draws around the value, and the model's own error, as independent."""
     tail = (1 - LEVEL) / 2
-    logs = np.log(draws / value) if len(draws) else np.zeros(1)
+    logs = np.log(np.maximum(draws, TINY) / value) if len(draws) else np.zeros(1)
     down, up = np.quantile(logs, [tail, 1 - tail])
     low, high = -np.hypot(min(down, 0.0), own), np.hypot(max(up, 0.0), own)
     return value * float(np.exp(low)), value * float(np.exp(high))

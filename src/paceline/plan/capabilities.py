@@ -81,6 +81,8 @@ class Strategy:
     """How workers share a step, as the performance model knows it: "replicated", "partitioned", "sharded", "pipelined",
     "asynchronous"; None: in a way that it does not know.
     """
+    tensor_by_tensor: bool = False
+    """Whether each gradient is a message of its own, sent when it is there; else ranks tell what they sent."""
     period_knob: str | None = None
     """The knob that says in how many steps there is one exchange; None: there is one in each."""
     doc: str = ""

@@ -117,6 +117,16 @@ def test_stragglers_are_waited_for():
     assert said.shares["straggler wait"] > 0.05
 
 
+def test_steps_of_one_alone_tell_what_several_wait_for_where_that_is_not_timed():
+    uneven = Straggling(spread=0.1, persistence=0.0, slowest=1.0)
+    alone = [training(1, batch, straggling=uneven) for batch in (4, 16)]
+    together = [replace(training(2, batch, straggling=uneven), straggling=None) for batch in (4, 16)]
+
+    assert fit(evidence(*alone, *together)).straggling == uneven
+    assert fit(evidence(*together)).straggling == ALIKE
+    assert fit(evidence(*alone, training(2, 8, straggling=ALIKE))).straggling == ALIKE
+
+
 def test_an_exchange_that_was_always_hidden_leaves_open_when_it_begins():
     runs = [training(workers, batch) for workers in (1, 2) for batch in (4, 16)]
     calibration = fit(evidence(*runs, collectives=PROBES))
@@ -145,6 +155,18 @@ def test_what_one_batch_cannot_tell_is_said():
 
     assert any("only batch 8" in sentence for sentence in calibration.unidentified)
     assert any("nothing was exchanged" in sentence for sentence in calibration.unidentified)
+
+
+def test_links_that_were_always_the_limit_hide_how_fast_the_library_is():
+    runs = [training(1, 4), training(1, 16), training(2, 4, 100 * MBIT), training(2, 16, 300 * MBIT)]
+    slow = fit(evidence(*runs, collectives=PROBES[1:]))
+    known = fit(evidence(*runs, collectives=PROBES))
+    faster = training(2, 4)
+    said = predict(slow, faster.conditions)
+
+    assert any("a link was the limit" in sentence for sentence in slow.unidentified)
+    assert not any("a link was the limit" in sentence for sentence in known.unidentified)
+    assert said.step.low <= faster.step_s <= said.step.high
 
 
 def test_steps_without_phases_are_fitted_too():

@@ -8,6 +8,7 @@ import pytest
 
 from paceline.model.conditions import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED
 from paceline.model.observe import Training, trainings
+from paceline.model.ready import Ready
 from paceline.modelbench import manner_of
 from records import make_record, uneven_input
 
@@ -65,6 +66,14 @@ def test_waiting_for_somebody_elses_input_is_input() -> None:
 
 def test_units_of_sharded_weights_are_messages() -> None:
     assert observed("torch", "fsdp", facts={"unit_bytes": [100, 200]}).conditions.messages == (100.0, 200.0)
+
+
+def test_keys_of_a_store_are_messages_of_their_own() -> None:
+    known = Ready(fractions=(0.2, 1.0), bytes=(300.0, 100.0), measured=False)
+    record = make_record(framework="mxnet", strategy="dist_sync", workers=2)
+    (found,) = trainings([record], manner_of, lambda _trial: known)
+
+    assert (found.conditions.messages, found.conditions.fractions) == (known.bytes, known.fractions)
 
 
 def test_a_phase_that_contains_exchange_says_nothing_of_computing() -> None:

@@ -9,11 +9,13 @@ from paceline.model.conditions import (
     PARTITIONED,
     PIPELINED,
     REPLICATED,
+    RING,
     SERVER,
     SHARDED,
     SHARINGS,
     Conditions,
 )
+from paceline.model.exchange import neighbours
 from paceline.model.parameters import INDEX, as_vector
 from paceline.model.sharing import WAYS
 from paceline.model.stragglers import Straggling
@@ -101,6 +103,15 @@ def test_who_goes_alone_waits_for_servers_and_not_for_the_slowest() -> None:
 
     assert step_terms(VECTOR, asked, uneven).step_s == pytest.approx(alone)
     assert step_terms(VECTOR, asked.change(sharing=REPLICATED), uneven).waiting_s > 0
+
+
+@pytest.mark.parametrize(("servers", "part"), [(1, 1.0), (2, 1.0), (4, 0.75)])
+def test_what_goes_to_the_server_of_ones_own_host_does_not_leave_it(servers: int, part: float) -> None:
+    asked = ASKED.change(exchange=SERVER, servers=servers, workers=4, hosts=4, bandwidth=1e7)
+    vector = as_vector({"wire": 1.0})
+    alone = neighbours(vector, asked.change(exchange=RING))[1]
+
+    assert neighbours(vector, asked)[1] == pytest.approx(part * alone)
 
 
 def test_servers_that_are_never_idle_set_the_pace() -> None:
