@@ -19,7 +19,6 @@ from paceline.advicebench import known_of
 from paceline.modelbench import fitted
 from paceline.recommend.candidates import Known, measured
 from paceline.recommend.regret import GOOD_ENOUGH, Regret, contests, held_out
-from paceline.record import Store
 from paceline.record.archive import unpack_archive
 from paceline.spec import load_study
 from paceline.stats import ratio_interval
@@ -51,8 +50,7 @@ def store_of(place: Path) -> Iterator[Path]:
         yield place
         return
     with tempfile.TemporaryDirectory() as made:
-        with Store.open(Path(made), create=True) as store:
-            unpack_archive(place, store)
+        unpack_archive(place, Path(made))
         yield Path(made)
 
 

@@ -71,15 +71,13 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _records(args: argparse.Namespace) -> int:
-    from paceline.record import Store
     from paceline.record.archive import unpack_archive
 
     path = Path(args.study)
     if path.suffix == ".toml":
         raise SpecError(f"{path}: what shall it know?", hint=f"name a file too: paceline import {path} FILE")
     folder = store_folder(args.store)
-    with Store.open(folder, create=True) as store:
-        added, known = unpack_archive(path, store)
+    added, known = unpack_archive(path, folder)
     if args.json:
         emit({"study": None, "file": path.name, "kind": "archive", "workers": None,
               "tells": {"added": added, "known": known}, "kept_in": str(folder)})  # fmt: skip

@@ -27,8 +27,20 @@ def neighbours(vector: Floats, conditions: Conditions) -> tuple[float, float]:
 
 def leaving(conditions: Conditions) -> float:
     """The part of an exchange that leaves its host: with a server on each, one share of it goes to the own one."""
-    at_home = conditions.exchange == SERVER and conditions.servers >= conditions.hosts
-    return 1 - 1 / conditions.hosts if at_home else 1.0
+    return 1 - 1 / conditions.hosts if _at_home(conditions) else 1.0
+
+
+def served_s(vector: Floats, conditions: Conditions) -> float:
+    """What servers take from the cores of the workers beside them: no link and no backward pass hides it."""
+    if not _at_home(conditions):
+        return 0.0
+    passing = conditions.exchanged * conditions.workers / conditions.servers
+    return float(vector[INDEX["serving"]]) * passing
+
+
+def _at_home(conditions: Conditions) -> bool:
+    """Whether servers stand on the hosts of the workers, one on each."""
+    return conditions.exchange == SERVER and conditions.servers >= conditions.hosts
 
 
 def message_costs(vector: Floats, conditions: Conditions, sizes: Floats) -> tuple[Floats, Floats]:

@@ -32,6 +32,8 @@ ASYNCHRONOUS = "asynchronous"
 """The class of strategies whose workers do not wait for each other."""
 DATA = "data"
 """The phase in which a rank waits for its batch."""
+HANDED_OVER = frozenset({COMMUNICATION, "update"})
+"""Phases that are one where servers apply the optimizer."""
 PASSES = ("forward", "backward")
 """Phases that compute."""
 DILATION = "dilation"
@@ -50,6 +52,8 @@ class Training:
     """Mean over runs; {} where only the whole step is known."""
     derived: bool
     """Whether phases were derived rather than timed."""
+    handed_over_s: float | None = None
+    """All of the exchange with the update that servers make of it, timed while nothing computes; None: not timed."""
     straggling: Straggling | None
     """Of its workers' computing; None where that is not timed."""
     peak_rss_bytes: float | None
@@ -182,6 +186,7 @@ def _training(
         steps_s=tuple(summary.step_s * scale for _, summary in runs),
         phases={name: seconds * scale for name, seconds in phases.items() if name not in mixed_in(record)},
         derived=derived,
+        handed_over_s=phases[COMMUNICATION] * scale if derived and mixed_in(record) == HANDED_OVER else None,
         straggling=_straggling([record for record, _ in runs]),
         peak_rss_bytes=float(np.mean(peaks)) if peaks else None,
     )

@@ -51,6 +51,7 @@ UNKNOWNS = (
         default=1.0,
         unsure=0.5,
     ),
+    Unknown(name="serving", unit="s/B", doc="a byte through servers on a worker's host, taken from its core"),
     Unknown(
         name="contention", unit="1", doc="computing lost for each second of exchange behind it", high=1.0, unsure=0.2
     ),

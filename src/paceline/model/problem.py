@@ -8,6 +8,7 @@ import numpy as np
 from scipy.optimize import least_squares
 
 from paceline.model.calibration import Family
+from paceline.model.conditions import SERVER
 from paceline.model.exchange import collective_s
 from paceline.model.observe import Collective, Manner, Training
 from paceline.model.parameters import DEFAULT, HIGH, INDEX, NAMES, UNKNOWNS
@@ -22,6 +23,8 @@ DERIVED_WEIGHT = 0.3
 """Of phases that are differences of separate programs: they are noisier than the step itself."""
 UNSURE = 3.0
 """Parameters that nothing speaks about may be off by so many times what is usual of them."""
+SERVING = 1e-8
+"""Seconds of a byte at which searches begin: sockets, a sum and an update, on one core."""
 MOST_EVALUATIONS = 200
 """Of a search: one that has not ended by then creeps along a valley in which nothing changes any more."""
 PHASES = ("data", "forward", "backward", "communication", "update", "overhead")
@@ -76,6 +79,8 @@ class Problem:
             weight = DERIVED_WEIGHT if one.derived else 1.0
             found = terms.phases()
             rows += [weight * (found[name] - one.phases[name]) / one.step_s for name in PHASES if name in one.phases]
+            if one.handed_over_s is not None:
+                rows.append(weight * (terms.exchange_s + terms.update_s - one.handed_over_s) / one.step_s)
         for two in self._evidence.collectives:
             taken = np.maximum(collective_s(vector, two.conditions, two.sizes, two.operation), 1e-12)
             rows += (np.log(taken / two.seconds) / np.sqrt(len(two.sizes))).tolist()
@@ -87,6 +92,8 @@ class Problem:
         for one in self._evidence.trainings:
             weight = DERIVED_WEIGHT if one.derived else 1.0
             phases = [weight * one.phases[name] / one.step_s for name in PHASES if name in one.phases]
+            if one.handed_over_s is not None:
+                phases.append(weight * one.handed_over_s / one.step_s)
             columns.append([1.0, *phases])
         columns += [[1 / np.sqrt(len(two.sizes))] * len(two.sizes) for two in self._evidence.collectives]
         found = np.zeros((sum(len(column) for column in columns), len(columns)))
@@ -124,6 +131,8 @@ class Problem:
         for begin, byte in ((1.0, 1e-9), (0.3, 1e-9), (1.0, 1e-8), (0.3, 1e-10)):
             first = self._first.copy()
             first[INDEX["start"]], first[INDEX["byte_s"]] = begin, byte
+            if self._evidence.manner.exchange == SERVER:
+                first[INDEX["serving"]] = SERVING  # a search that begins on a bound hardly leaves it
             starts.append(first)
         return starts
 

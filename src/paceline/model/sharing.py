@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.model.conditions import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED, Conditions
-from paceline.model.exchange import message_costs, neighbours
+from paceline.model.exchange import message_costs, neighbours, served_s
 from paceline.model.parameters import INDEX
 from paceline.model.recurrence import last_end, pipelined, sharded
 from paceline.model.servers import Service, asynchronous_step
@@ -55,8 +55,9 @@ def shown(vector: Floats, conditions: Conditions, work: Work) -> Shown:
 def _replicated(vector: Floats, conditions: Conditions, work: Work) -> Shown:
     latencies, carried = message_costs(vector, conditions, conditions.sizes)
     costs = latencies + carried
-    total = float(costs.sum())
-    exposed = _exposed(float(vector[INDEX["start"]]), conditions, costs, work.backward_s)
+    served = served_s(vector, conditions)
+    total = float(costs.sum()) + served
+    exposed = _exposed(float(vector[INDEX["start"]]), conditions, costs, work.backward_s) + served
     return Shown(total_s=total, exposed_s=exposed, latent=_part(float(latencies.sum()), total))
 
 
@@ -130,7 +131,8 @@ def _asynchronous(vector: Floats, conditions: Conditions, work: Work) -> Shown:
         servers=max(1, conditions.servers),
     )  # fmt: skip
     computing = (work.forward_s + work.backward_s) * conditions.passes + work.rest_s
-    exposed = asynchronous_step(computing, service, workers=conditions.workers) - computing
+    busy = computing + served_s(vector, conditions)
+    exposed = asynchronous_step(busy, service, workers=conditions.workers) - computing
     return Shown(total_s=exposed, exposed_s=exposed, latent=_part(2 * service.latency_s, exposed))
 
 

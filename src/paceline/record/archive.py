@@ -72,17 +72,18 @@ def read_archive(path: Path) -> list[Record]:
         ) from None
 
 
-def unpack_archive(path: Path, store: Store) -> tuple[int, int]:
-    """Its records into a store: (how many were added, how many were there already).
+def unpack_archive(path: Path, folder: Path) -> tuple[int, int]:
+    """Its records into a store, which is made if need be: (how many were added, how many were there already).
 
     Raises:
         StoreError: it is no archive, or the store cannot be written.
     """
-    known = {_run(record) for record in store.records(with_samples=False)}
     found = read_archive(path)
-    new = [record for record in found if _run(record) not in known]
-    for record in new:
-        store.add(record)
+    with Store.open(folder, create=True) as store:
+        known = {_run(record) for record in store.records(with_samples=False)}
+        new = [record for record in found if _run(record) not in known]
+        for record in new:
+            store.add(record)
     return len(new), len(found) - len(new)
 
 

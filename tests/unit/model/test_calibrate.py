@@ -150,6 +150,25 @@ def test_servers_are_a_bottleneck_that_grows_with_workers():
     assert many.terms.exchange_s == pytest.approx(few.terms.exchange_s * 8, rel=0.2)
 
 
+def test_what_servers_take_from_the_cores_beside_them_is_found_again():
+    truth = as_vector({**as_mapping(TRUTH), "serving": 2e-8, "contention": 0.0})
+    manner = Manner(exchange=SERVER, servers_per_host=1)
+
+    def served(workers: int, batch: int, bandwidth: float | None = None) -> Training:
+        one = training(workers, batch, bandwidth, truth=truth, exchange=SERVER, servers=workers)
+        terms = step_terms(truth, one.conditions)
+        # As MXNet tells it: the store applies the optimizer, so that exchange and update are one.
+        told = {name: seconds for name, seconds in one.phases.items() if name not in ("communication", "update")}
+        return replace(one, phases=told, handed_over_s=terms.exchange_s + terms.update_s) if workers > 1 else one
+
+    runs = [served(workers, batch) for workers in (1, 2) for batch in (4, 16)]
+    calibration = fit(evidence(*runs, served(2, 8, 100 * MBIT), served(2, 4, 300 * MBIT), manner=manner))
+    asked = served(4, 8, 200 * MBIT)
+
+    assert as_mapping(calibration.vector)["serving"] == pytest.approx(2e-8, rel=0.1)
+    assert predict(calibration, asked.conditions).step.value == pytest.approx(asked.step_s, rel=0.02)
+
+
 def test_what_one_batch_cannot_tell_is_said():
     calibration = fit(evidence(training(1, 8)))
 

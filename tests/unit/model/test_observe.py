@@ -10,7 +10,7 @@ from paceline.model.conditions import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPL
 from paceline.model.observe import Training, trainings
 from paceline.model.ready import Ready
 from paceline.modelbench import manner_of
-from records import make_record, uneven_input
+from records import fused_record, make_record, uneven_input
 
 
 def observed(framework: str, strategy: str, *, workers: int = 2, batch: int = 8, **changes: Any) -> Training:
@@ -74,6 +74,17 @@ def test_keys_of_a_store_are_messages_of_their_own() -> None:
     (found,) = trainings([record], manner_of, lambda _trial: known)
 
     assert (found.conditions.messages, found.conditions.fractions) == (known.bytes, known.fractions)
+
+
+def test_a_store_that_applies_the_optimizer_tells_both_at_once() -> None:
+    derived = {"forward": 0.01, "backward": 0.02, "communication": 0.03}
+    mixed = {"phases_mixed": {"phases": ["communication", "update"], "why": "the store applies the optimizer"}}
+    (told,) = trainings([fused_record(workers=2, seconds=derived, facts=mixed)], manner_of, lambda _trial: None)
+    (plain,) = trainings([fused_record(workers=2, seconds=derived)], manner_of, lambda _trial: None)
+
+    assert "communication" not in told.phases
+    assert told.handed_over_s == pytest.approx(plain.phases["communication"])
+    assert plain.handed_over_s is None
 
 
 def test_a_phase_that_contains_exchange_says_nothing_of_computing() -> None:
