@@ -15,22 +15,22 @@ from paceline.record.archive import read_archive
 VALIDATION = Path(__file__).parents[2] / "validation"
 SPLITS = sorted((VALIDATION / "splits").glob("*.toml"))
 RECORDS = sorted((VALIDATION / "records").glob("*.zip"))
-ASKED = {"resnet44": 17, "transformer": 15, "alexnet": 8, "resnet50": 8}
-"""Models that were trained with PyTorch on two networks and more → trials to predict."""
+ASKED = [("resnet44", 17, 3.0), ("transformer", 15, 3.0), ("alexnet", 8, 3.0), ("resnet50", 8, 1.5)]
+"""Models that were trained with PyTorch on two networks and more, trials to predict, and how much worse all others are."""
 
 
-@pytest.mark.parametrize("name", ASKED)
-def test_steps_that_were_not_fitted_are_predicted_as_well_as_the_pages_say(name):
+@pytest.mark.parametrize(("name", "asked", "worse"), ASKED)
+def test_steps_that_were_not_fitted_are_predicted_as_well_as_the_pages_say(name, asked, worse):
     found = split_validation(VALIDATION / "splits" / f"{name}.toml")
     (group,) = found.groups
     ours, others = group.figures(Structural.name), [group.figures(one) for one in found.models[1:]]
 
-    assert len(group.points) == ASKED[name]
+    assert len(group.points) == asked
     assert ours.mape <= 0.05
     assert ours.p95 <= 0.15
     assert ours.spearman >= 0.95
     assert ours.coverage_low <= 0.9 <= ours.coverage_high
-    assert all(one.mape > 1.5 * ours.mape for one in others)
+    assert all(one.mape > worse * ours.mape for one in others)
 
 
 def test_other_frameworks_are_predicted_as_well_as_the_pages_say():

@@ -34,6 +34,8 @@ DATA = "data"
 """The phase in which a rank waits for its batch."""
 HANDED_OVER = frozenset({COMMUNICATION, "update"})
 """Phases that are one where servers apply the optimizer."""
+TAKEN_APART = "timers"
+"""How phases are derived from steps in which nothing overlaps (record.phases.DERIVED_BY)."""
 PASSES = ("forward", "backward")
 """Phases that compute."""
 DILATION = "dilation"
@@ -186,7 +188,7 @@ def _training(
         steps_s=tuple(summary.step_s * scale for _, summary in runs),
         phases={name: seconds * scale for name, seconds in phases.items() if name not in mixed_in(record)},
         derived=derived,
-        handed_over_s=phases[COMMUNICATION] * scale if derived and mixed_in(record) == HANDED_OVER else None,
+        handed_over_s=_handed_over_s(runs),
         straggling=_straggling([record for record, _ in runs]),
         peak_rss_bytes=float(np.mean(peaks)) if peaks else None,
     )
@@ -241,6 +243,18 @@ def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:
         for name, seconds in parts.items():
             found.setdefault(name, []).append(seconds)
     return {name: float(np.sum(values) / len(summaries)) for name, values in found.items()}, derived
+
+
+def _handed_over_s(runs: Sequence[tuple[Record, RunSummary]]) -> float | None:
+    """Mean over runs whose parts of a step were timed one after the other; sums of operators hide behind computing."""
+    told = [
+        phase.seconds / dilation_of(record.trial)
+        for record, summary in runs
+        if mixed_in(record) == HANDED_OVER
+        and (phase := summary.phases_derived.get(COMMUNICATION)) is not None
+        and phase.by == TAKEN_APART
+    ]
+    return float(np.mean(told)) if told else None
 
 
 def late_input_s(record: Record) -> float:
