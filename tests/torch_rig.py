@@ -7,7 +7,6 @@ last line or with an .npz file; the tests compare with NumPy.
 from __future__ import annotations
 
 import json
-import socket
 import subprocess
 from dataclasses import dataclass
 from pathlib import Path
@@ -16,6 +15,7 @@ from typing import Any
 from paceline.datasets.synthetic import write_synthetic
 from paceline.frameworks.base import WORKER_ARGV
 from paceline.frameworks.torch import TORCH
+from paceline.sites.remote.agent import free_ports
 from paceline.workloads import Graph
 from paceline.workloads.weights import write_initial_weights
 
@@ -101,9 +101,8 @@ class Rig:
 
 
 def free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+    """Bound late, by another process: the product's own way to keep others away from it until then."""
+    return free_ports(1, "127.0.0.1")[0]
 
 
 def read_events(folder: Path, rank: int) -> list[dict]:

@@ -16,7 +16,7 @@ import pytest
 from paceline.plan.process import Process
 from paceline.plan.trial import ClusterChoice
 from paceline.sites import processes
-from paceline.sites.local import LocalSite, free_ports, sweep_folder, usable_cores
+from paceline.sites.local import LocalSite, sweep_folder, usable_cores
 
 CLUSTER = ClusterChoice(
     site="local",
@@ -165,10 +165,6 @@ def test_sweep_finds_what_a_killed_host_left_and_nothing_else(tmp_path: Path) ->
         for process in (ours, other):
             process.kill()
             process.wait()
-
-
-def test_free_ports_are_all_different() -> None:
-    assert len(set(free_ports(8))) == 8
 
 
 def test_output_of_a_rank_is_kept_in_its_log(tmp_path: Path) -> None:

@@ -24,6 +24,7 @@ from paceline.plan.trial import (
     Trial,
     WorkloadChoice,
 )
+from paceline.sites.remote.agent import free_ports
 
 pytestmark = pytest.mark.processes
 
@@ -69,7 +70,9 @@ class Ranks:
             measure=MeasureChoice(warmup_steps=warmup_steps, steps=steps, layers=False),
             limits=Limits(time_s=PATIENCE_S, memory_bytes=None),
         )  # fmt: skip
-        topology = Topology(hosts=(Host(name="here", address="127.0.0.1", cores=(0,), ports=(free_port(),)),))
+        topology = Topology(
+            hosts=(Host(name="here", address="127.0.0.1", cores=(0,), ports=tuple(free_ports(1, "127.0.0.1"))),)
+        )
         self.port = topology.hosts[0].ports[0]
         processes = NULL.processes(trial, topology)
         job = make_job(
@@ -125,12 +128,6 @@ class Ranks:
 
     def truth(self):
         return law_step_s(self.knobs, len(self.argv), BATCH, GRADIENT_BYTES)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
 
 
 @pytest.fixture

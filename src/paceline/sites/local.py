@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -13,6 +12,7 @@ from paceline.plan.process import Host, Process, Topology
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import Site, SiteState
 from paceline.sites.processes import LocalProcess, Processes, sweep_folder, tethered
+from paceline.sites.remote.agent import free_ports
 
 LOOPBACK = "127.0.0.1"
 
@@ -34,7 +34,7 @@ class LocalSite(Site):
     def open(self, cluster: ClusterChoice, *, ports: int) -> Topology:
         if cluster.hosts != 1:
             raise SiteError("site local has one host", hint="set cluster.hosts = 1")
-        cores, free = usable_cores(), free_ports(ports)
+        cores, free = usable_cores(), tuple(free_ports(ports, LOOPBACK))
         return Topology(hosts=(Host(name="localhost", address=LOOPBACK, cores=cores, interface="lo", ports=free),))
 
     def start(self, process: Process, *, argv: Sequence[str], env: Mapping[str, str], folder: Path) -> LocalProcess:
@@ -73,17 +73,3 @@ def cuda_devices() -> int:
     installed = len(list(folder.iterdir())) if folder.is_dir() else 0
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
     return installed if visible is None else min(installed, len([one for one in visible.split(",") if one.strip()]))
-
-
-def free_ports(count: int) -> tuple[int, ...]:
-    """Ports that are free now; they are bound late, and a collision is retried by the runner."""
-    sockets = []
-    try:
-        for _ in range(count):
-            sock = socket.socket()
-            sockets.append(sock)
-            sock.bind((LOOPBACK, 0))
-        return tuple(sock.getsockname()[1] for sock in sockets)
-    finally:
-        for sock in sockets:
-            sock.close()

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import socket
 
+from paceline.sites.remote.agent import free_ports
 from paceline_worker.pmi import Server
 
 
 def serve() -> tuple[str, int]:
     """A server for a job of one rank; its address."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        address: tuple[str, int] = free.getsockname()
+    address = "127.0.0.1", free_ports(1, "127.0.0.1")[0]
     Server(address, 1, 1).start()
     return address
 

@@ -8,18 +8,21 @@ Standard library only, and no import of ours: the source is all there is.
 """
 
 import contextlib
+import errno
 import fcntl
 import glob
 import hashlib
 import json
 import os
 import platform
+import random
 import signal
 import socket
 import stat
 import struct
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from multiprocessing import ProcessError
@@ -31,6 +34,8 @@ GRACE_S = 2.0
 REAP_S = 10.0
 CONNECT_S = 5.0
 CHILDREN_EVERY_S = 5.0
+FIRST_PORT = 20000
+FEW_PORTS = 1000
 SIOCGIFADDR = 0x8915
 TICKS = os.sysconf("SC_CLK_TCK")
 PAGE = os.sysconf("SC_PAGE_SIZE")
@@ -87,15 +92,7 @@ class Hands:
         return {"unix_s": time.time()}
 
     def ports(self, count, address):
-        """Ports that are free now; bound late, so a collision is possible and retried by whoever asks."""
-        sockets = [socket.socket() for _ in range(count)]
-        try:
-            for one in sockets:
-                one.bind((address, 0))
-            return {"ports": [one.getsockname()[1] for one in sockets]}
-        finally:
-            for one in sockets:
-                one.close()
+        return {"ports": free_ports(count, address)}
 
     def missing(self, digests):
         """Which of these files are not there, or are others."""
@@ -244,6 +241,45 @@ def digest(path: "str | os.PathLike[str]") -> "str | None":
     except OSError:
         return None
     return made.hexdigest()
+
+
+def free_ports(count: int, address: str) -> "list[int]":
+    """Ports that nobody is likely to take before they are bound: none that the kernel gives to whoever connects
+    somewhere, and each in its turn, so that runs which start together get different ones. A program with a port of
+    its own can still come first: whoever asks tries again then.
+    """
+    first, last = _ports_to_choose()
+    found: "list[int]" = []
+    with open(os.path.join(tempfile.gettempdir(), f"paceline-ports.{os.getuid()}"), "a+") as turns:
+        fcntl.flock(turns, fcntl.LOCK_EX)
+        turns.seek(0)
+        turn = int(turns.read() or random.randrange(last - first))  # other users start elsewhere
+        while len(found) < count:
+            port = first + turn % (last - first)
+            if _is_free(address, port):
+                found.append(port)
+            turn += 1
+        turns.truncate(0)
+        turns.write(str(turn))
+    return found
+
+
+def _ports_to_choose():
+    """The wider side of what the kernel gives out by itself; all, on a host where it gives out nearly all."""
+    low, high = map(int, _words("/proc/sys/net/ipv4/ip_local_port_range") or (49152, 65535))
+    first, last = max((FIRST_PORT, low), (high + 1, 1 << 16), key=lambda side: side[1] - side[0])
+    return (first, last) if last - first >= FEW_PORTS else (FIRST_PORT, 1 << 16)
+
+
+def _is_free(address, port):
+    with socket.socket() as probe:
+        try:
+            probe.bind((address, port))
+        except OSError as error:
+            if error.errno != errno.EADDRINUSE:
+                raise
+            return False
+        return True
 
 
 def _frames(path):
