@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 
@@ -9,7 +11,7 @@ from paceline.errors import SpecError
 from paceline.model.baselines import BASELINES, Ernest, LastValue, Pollux, Usl, times
 from paceline.model.figures import binomial_interval, figures
 from paceline.model.replay import LayerTrace, layer_traces, replay
-from paceline.model.structural import Structural
+from paceline.model.structural import Form, Structural
 from paceline.model.tables import COLLECTIVES, STEP_TIMES, THROUGHPUT, Point, matching, points_of, read_table
 from paceline.model.validate import noise_floor, validate_table
 
@@ -106,6 +108,33 @@ def test_what_noise_hides_is_in_the_interval(tmp_path):
     assert overall["paceline"]["mape"] < min(overall[name]["mape"] for name in ("ernest", "pollux", "usl"))
     assert overall["paceline"]["coverage"] >= 0.75
     assert set(overall) == {"paceline", "ernest", "pollux", "usl", "sum", "max", "last value"}
+
+
+def test_a_batch_that_is_off_the_curve_on_few_hosts_is_so_on_many(tmp_path):
+    """As where a library has a poor kernel for one size."""
+    mine = [replace(p, step_s=p.step_s * (1.2 if p.batch == 16 else 1.0)) for p in points(table(), tmp_path)]
+    model = Structural()
+    model.fit([p for p in mine if p.hosts <= 4])
+
+    def off(some: list[Point]) -> float:
+        return float(np.mean(np.log(model.predict(some) / times(some))))
+
+    odd, others = ([p for p in mine if p.hosts > 4 and (p.batch == 16) is odd] for odd in (True, False))
+    assert off(odd) == pytest.approx(off(others), abs=0.07)  # 0.15 where every batch is on one curve
+
+
+def test_a_short_exchange_grows_more_with_hosts_than_a_long_one(tmp_path):
+    """The same curve in milliseconds and in seconds: of the first more is latency."""
+    mine = points(table(0.01), tmp_path)
+    few, ask = [p for p in mine if p.hosts <= 4], [p for p in mine if p.hosts == 16]
+
+    def predicted(scale: float) -> np.ndarray:
+        form = Form(0.5)
+        form.fit([replace(p, step_s=p.step_s * scale) for p in few])
+        return form.predict(ask) / scale
+
+    assert np.all(predicted(0.01) > predicted(1.0))
+    assert np.all(predicted(1.0) > predicted(100.0))
 
 
 def judged(mine: list[Point]) -> dict[str, dict[str, float | None]]:
