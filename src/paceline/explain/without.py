@@ -12,7 +12,7 @@ from paceline.explain.finding import Range
 from paceline.model.calibration import Calibration
 from paceline.model.conditions import Conditions
 from paceline.model.parameters import INDEX
-from paceline.model.predict import ends_of
+from paceline.model.predict import TINY, ends_of
 from paceline.model.step import Floats
 from paceline.model.stragglers import ALIKE
 from paceline.model.terms import BANDWIDTH, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER, step_terms
@@ -43,7 +43,7 @@ class Setting:
     """Part of its computing that was waiting for a core; the model knows only computing as a whole."""
 
     def step_s(self, removed: Collection[str] = (), vector: Floats | None = None) -> float:
-        """The step when these causes are gone."""
+        """The step when these causes are gone; never 0, so that gains can be told of a draw that explains nothing."""
         moved = (self.calibration.vector if vector is None else vector).copy()
         for cause in removed:
             for name in GONE.get(cause, ()):
@@ -52,7 +52,7 @@ class Setting:
             moved[[INDEX[name] for name in COMPUTING]] *= 1 - self.starved
         conditions = replace(self.conditions, latency_s=None) if LATENCY in removed else self.conditions
         straggling = ALIKE if STRAGGLER in removed else self.calibration.straggling
-        return step_terms(moved, conditions, straggling).step_s
+        return max(step_terms(moved, conditions, straggling).step_s, TINY)
 
     def gain(self, removed: Collection[str]) -> Range:
         """Step now ÷ step without these causes, with its interval."""

@@ -107,7 +107,9 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
 
 
 def _steps(calibration: Calibration, conditions: Conditions) -> Floats:
-    return np.array([step_terms(draw, conditions, calibration.straggling).step_s for draw in calibration.draws])
+    """Of each draw; never 0, as that of few points may be which explain nothing."""
+    steps = (step_terms(draw, conditions, calibration.straggling).step_s for draw in calibration.draws)
+    return np.array([max(step_s, TINY) for step_s in steps])
 
 
 def _interval(value: float, draws: Floats, own: float, unit: str) -> Predicted:

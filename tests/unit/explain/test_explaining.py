@@ -190,6 +190,14 @@ def test_every_cause_that_can_be_removed_shortens_the_step():
         assert gain.value > 1, cause
 
 
+def test_a_draw_that_explains_nothing_gains_nothing():
+    whole = setting(input_s=30e-3)
+    draws = np.vstack([whole.calibration.draws, np.zeros_like(whole.calibration.draws)])
+    gain = replace(whole, calibration=replace(whole.calibration, draws=draws)).gain([INPUT])
+
+    assert 0 < gain.low < gain.value <= gain.high < np.inf
+
+
 def test_ladder_falls_rung_by_rung_and_begins_with_what_helps_most():
     rungs = ladder(setting(overhead_s=30e-3), measured_s=1.0)
 

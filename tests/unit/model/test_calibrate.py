@@ -213,6 +213,14 @@ def test_what_lies_outside_is_called_extrapolated(rich):
     assert "workers" in outside.extrapolated
 
 
+def test_a_draw_that_explains_nothing_leaves_intervals_that_can_be_printed(rich):
+    odd = replace(rich, draws=np.vstack([rich.draws, np.zeros((len(rich.draws), rich.draws.shape[1]))]))
+    said = predict(odd, conditions_for(odd, workers=4))
+
+    for one in (said.step, said.throughput, said.efficiency):
+        assert 0 <= one.low <= one.value <= one.high < np.inf
+
+
 def test_terms_sum_up_and_shares_to_one(rich):
     said = predict(rich, conditions_for(rich, workers=4, batch=8))
 
