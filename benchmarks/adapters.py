@@ -68,26 +68,31 @@ def claim_of(name: str, model: str, pairs: Sequence[Turns]) -> Claim:
     """The claim on one framework from all of its pairs of processes."""
     found = mean_interval([pair.ratio for pair in pairs])
     return Claim(
-        name=f"{name} ÷ hand-written, {model}", n=len(pairs),
+        name=f"{name} ÷ hand-written, {model}",
+        n=len(pairs),
         ratio={"value": found.value, "low": found.low, "high": found.high},
-        claim=f"the interval reaches below {LIMIT}", holds=found.low is not None and found.low <= LIMIT,
+        claim=f"the interval reaches below {LIMIT}",
+        holds=found.low is not None and found.low <= LIMIT,
         facts={
-            "framework": name, "model": model,
+            "framework": name,
+            "model": model,
             "hand_written_s": mean_interval([middle(pair.written) for pair in pairs]).value,
             "ours_s": mean_interval([middle(pair.ours) for pair in pairs]).value,
             "pairs": [{"ratio": pair.ratio, "ours_s": pair.ours, "hand_written_s": pair.written} for pair in pairs],
         },
-    )  # fmt: skip
+    )
 
 
 def trial_of(name: str, model: str) -> Trial:
-    study = read_study({
-        "study": {"name": "adapters"},
-        "workload": {"model": model, "batch_per_worker": BATCH},
-        "framework": {"name": name},
-        "cluster": {"workers_per_host": 1, "threads_per_worker": 1},
-        "measure": {"warmup_steps": WARMUP, "steps": 1, "repeats": 1},
-    })  # fmt: skip
+    study = read_study(
+        {
+            "study": {"name": "adapters"},
+            "workload": {"model": model, "batch_per_worker": BATCH},
+            "framework": {"name": name},
+            "cluster": {"workers_per_host": 1, "threads_per_worker": 1},
+            "measure": {"warmup_steps": WARMUP, "steps": 1, "repeats": 1},
+        }
+    )
     (trial,) = Workbench(study, Path()).trials()
     return trial
 
@@ -167,9 +172,11 @@ def arguments() -> argparse.Namespace:
     made = parser(__doc__ or "")
     made.add_argument("--framework", choices=SCRIPTS, action="append", help="only this one; may be given again")
     made.add_argument(
-        "--model", choices=("resnet20", "mlp"), default="resnet20",
+        "--model",
+        choices=("resnet20", "mlp"),
+        default="resnet20",
         help="mlp: steps of a few milliseconds, where what we add to a step shows most (default: %(default)s)",
-    )  # fmt: skip
+    )
     made.add_argument("--pairs", type=int, default=5, help="pairs of processes a framework (default: %(default)s)")
     made.add_argument("--blocks", type=int, default=16, help="blocks a process (default: %(default)s)")
     made.add_argument("--quick", action="store_true", help="2 pairs of 4 blocks: whether it works, not how it is")

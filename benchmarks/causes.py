@@ -40,11 +40,16 @@ def judged(case: Case, found: Explanation) -> dict[str, Any]:
     off = {one.cause: float(one.best - case.truth.get(one.cause, 0.0)) for one in found.shares}
     worst = max(off, key=lambda cause: abs(off[cause]))
     return {
-        "number": case.number, "workers": case.workers, "planted": list(case.planted), "named": named,
-        "right": named == list(case.planted), "worst": worst, "off": off[worst],
+        "number": case.number,
+        "workers": case.workers,
+        "planted": list(case.planted),
+        "named": named,
+        "right": named == list(case.planted),
+        "worst": worst,
+        "off": off[worst],
         "truth": {cause: case.truth[cause] for cause in case.planted},
         "sentence": found.findings[0].sentence if found.findings else "",
-    }  # fmt: skip
+    }
 
 
 def main() -> int:
@@ -56,16 +61,32 @@ def main() -> int:
         with tempfile.TemporaryDirectory() as folder:
             row = judged(case, explained(case, Path(folder)))
         rows.append(row)
-        say(f"{case.number}: {' + '.join(case.planted)}: {'right' if row['right'] else row['named']}, "
-            f"shares within {abs(row['off']) * 100:.1f} points ({row['worst']})")  # fmt: skip
+        say(
+            f"{case.number}: {' + '.join(case.planted)}: {'right' if row['right'] else row['named']}, "
+            f"shares within {abs(row['off']) * 100:.1f} points ({row['worst']})"
+        )
     named = sum(row["right"] for row in rows) / len(rows)
     close = sum(abs(row["off"]) <= POINTS for row in rows) / len(rows)
-    return publish([
-        Claim(name="cases named right", ratio={"value": named, "low": None, "high": None}, n=len(rows),
-              claim=f"at least {LEAST_NAMED:.0%}", holds=named >= LEAST_NAMED),
-        Claim(name="cases with all shares within 10 points", ratio={"value": close, "low": None, "high": None},
-              n=len(rows), claim=f"at least {LEAST_NAMED:.0%}", holds=close >= LEAST_NAMED),
-    ], as_json=args.json, cases=rows)  # fmt: skip
+    return publish(
+        [
+            Claim(
+                name="cases named right",
+                ratio={"value": named, "low": None, "high": None},
+                n=len(rows),
+                claim=f"at least {LEAST_NAMED:.0%}",
+                holds=named >= LEAST_NAMED,
+            ),
+            Claim(
+                name="cases with all shares within 10 points",
+                ratio={"value": close, "low": None, "high": None},
+                n=len(rows),
+                claim=f"at least {LEAST_NAMED:.0%}",
+                holds=close >= LEAST_NAMED,
+            ),
+        ],
+        as_json=args.json,
+        cases=rows,
+    )
 
 
 if __name__ == "__main__":

@@ -26,9 +26,13 @@ class Claim:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "name": self.name, "ratio": dict(self.ratio), "claim": self.claim, "holds": self.holds, "n": self.n,
+            "name": self.name,
+            "ratio": dict(self.ratio),
+            "claim": self.claim,
+            "holds": self.holds,
+            "n": self.n,
             **self.facts,
-        }  # fmt: skip
+        }
 
 
 def parser(description: str) -> argparse.ArgumentParser:

@@ -161,14 +161,19 @@ def main() -> int:
         ratio = ratio_interval(seen[name].step_s, seen["lab"].step_s)
         claims.append(
             Claim(
-                name=f"{name}'s step ÷ the lab's", ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
-                claim=f"within {WITHIN:.0%} of 1, or it is the engine's cost", holds=abs(ratio.value - 1) <= WITHIN,
-                n=ratio.n_pairs, facts={
-                    "cores_beside_a_rank": seen[name].beside, "the_lab's": seen["lab"].beside,
-                    "cores_of_login_node": seen[name].login, "step_s": seen[name].step_s,
+                name=f"{name}'s step ÷ the lab's",
+                ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+                claim=f"within {WITHIN:.0%} of 1, or it is the engine's cost",
+                holds=abs(ratio.value - 1) <= WITHIN,
+                n=ratio.n_pairs,
+                facts={
+                    "cores_beside_a_rank": seen[name].beside,
+                    "the_lab's": seen["lab"].beside,
+                    "cores_of_login_node": seen[name].login,
+                    "step_s": seen[name].step_s,
                 },
             )
-        )  # fmt: skip
+        )
     return publish(claims, as_json=args.json)
 
 

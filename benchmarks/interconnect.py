@@ -55,10 +55,13 @@ def monotone(groups: Sequence[Runs]) -> list[Claim]:
             name=f"{fast.trial.framework.name} {fast.trial.workload.name} {fast.trial.cluster.hosts} hosts: "
             f"{_label(fast.trial)} ÷ {_label(slow.trial)}",
             ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
-            claim="not below 1 (Holm)", holds=p >= SURE, n=ratio.n_pairs, facts={"p_adjusted": p},
+            claim="not below 1 (Holm)",
+            holds=p >= SURE,
+            n=ratio.n_pairs,
+            facts={"p_adjusted": p},
         )
         for (slow, fast), ratio, p in zip(pairs, ratios, adjusted, strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _p(ratio: Ratio, spread: Spread | None) -> float:
@@ -85,9 +88,11 @@ def exposed(groups: Sequence[Runs]) -> list[Claim]:
             Claim(
                 name=f"exposed ÷ what the link says, {ranks} hosts",
                 ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
-                claim=f"within {EXPOSED_WITHIN:.0%} of 1", holds=abs(ratio.value - 1) <= EXPOSED_WITHIN, n=len(found),
+                claim=f"within {EXPOSED_WITHIN:.0%} of 1",
+                holds=abs(ratio.value - 1) <= EXPOSED_WITHIN,
+                n=len(found),
             )
-        )  # fmt: skip
+        )
     return claims
 
 

@@ -29,9 +29,15 @@ TRUE_WITHIN = 0.10
 
 def cluster(hosts: int, network: Network | None = None) -> ClusterChoice:
     return ClusterChoice(
-        site="lab", hosts=hosts, workers_per_host=1, threads_per_worker=1, device="cpu", network=network,
-        oversubscribe=True, options={name: knob.default for name, knob in KNOBS.items()},
-    )  # fmt: skip
+        site="lab",
+        hosts=hosts,
+        workers_per_host=1,
+        threads_per_worker=1,
+        device="cpu",
+        network=network,
+        oversubscribe=True,
+        options={name: knob.default for name, knob in KNOBS.items()},
+    )
 
 
 def set_up() -> Claim:
@@ -79,12 +85,14 @@ def truth(name: str, network: Network) -> list[Claim]:
         site.close()
     return [
         _claim(
-            f"{name}: {what}, achieved ÷ asked", ratios, f"within {TRUE_WITHIN:.0%}",
+            f"{name}: {what}, achieved ÷ asked",
+            ratios,
+            f"within {TRUE_WITHIN:.0%}",
             abs(statistics.median(ratios) - 1) <= TRUE_WITHIN,
         )
         for what, ratios in found.items()
         if ratios
-    ]  # fmt: skip
+    ]
 
 
 def _cpu_s(processes: list[psutil.Process]) -> float:

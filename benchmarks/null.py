@@ -39,13 +39,15 @@ FAULTS: dict[str, tuple[str, dict[str, str]]] = {
 
 
 def run(knobs: dict[str, Any], cluster: dict[str, Any], measure: dict[str, Any]) -> list[Record]:
-    study = read_study({
-        "study": {"name": "null-real"},
-        "workload": {"model": "resnet20", "batch_per_worker": 32},
-        "framework": {"name": "null", "null": {"time": "real", **knobs}},
-        "cluster": cluster,
-        "measure": {"warmup_steps": 3, "steps": 40, "repeats": REPEATS, **measure},
-    })  # fmt: skip
+    study = read_study(
+        {
+            "study": {"name": "null-real"},
+            "workload": {"model": "resnet20", "batch_per_worker": 32},
+            "framework": {"name": "null", "null": {"time": "real", **knobs}},
+            "cluster": cluster,
+            "measure": {"warmup_steps": 3, "steps": 40, "repeats": REPEATS, **measure},
+        }
+    )
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench(study, Path(folder))
         bench.run()
@@ -62,10 +64,12 @@ def law_of(record: Record) -> dict[str, float]:
 def against_the_law(name: str, ratios: list[float], *, tolerance: float = TOLERANCE) -> Claim:
     found = mean_interval(ratios)
     return Claim(
-        name=name, ratio={"value": found.value, "low": found.low, "high": found.high}, n=len(ratios),
+        name=name,
+        ratio={"value": found.value, "low": found.low, "high": found.high},
+        n=len(ratios),
         claim=f"recorded ÷ law is at most {1 + tolerance:g}, and at least 1 but for rounding",
         holds=found.value <= 1 + tolerance and min(ratios) >= 1 - 1e-3,
-    )  # fmt: skip
+    )
 
 
 def timing_claims() -> list[Claim]:

@@ -49,13 +49,15 @@ SECONDS = 16.0
 
 
 def study_of(model: str, steps: int, workers: list[int]) -> Study:
-    return read_study({
-        "study": {"name": f"overhead-{model}"},
-        "workload": {"model": model, "batch_per_worker": BATCH},
-        "framework": {"name": "torch"},
-        "cluster": {"workers_per_host": workers},
-        "measure": {"warmup_steps": WARMUP, "steps": steps, "repeats": 1},
-    })  # fmt: skip
+    return read_study(
+        {
+            "study": {"name": f"overhead-{model}"},
+            "workload": {"model": model, "batch_per_worker": BATCH},
+            "framework": {"name": "torch"},
+            "cluster": {"workers_per_host": workers},
+            "measure": {"warmup_steps": WARMUP, "steps": steps, "repeats": 1},
+        }
+    )
 
 
 def pinned(argv: list[str], env: dict[str, str], folder: Path) -> str:
@@ -73,9 +75,12 @@ def variables(trial: Trial, **extra: str) -> dict[str, str]:
     site = LocalSite()
     (process,) = TORCH.processes(trial, site.open(trial.cluster, ports=1))
     return {
-        "HOME": os.environ.get("HOME", "/"), **ENVIRONMENT.variables(), **process.env,
-        "PYTHONPATH": str(worker_folder(cache_root())), **extra,
-    }  # fmt: skip
+        "HOME": os.environ.get("HOME", "/"),
+        **ENVIRONMENT.variables(),
+        **process.env,
+        "PYTHONPATH": str(worker_folder(cache_root())),
+        **extra,
+    }
 
 
 def ratio_of(found: dict[str, Any]) -> float:
@@ -91,9 +96,16 @@ def instrumentation(model: str, processes: int) -> Claim:
     site = LocalSite()
     topology = site.open(trial.cluster, ports=1)
     job = make_job(
-        trial, run_id="overhead", repeat=0, module=TORCH.module, graph=graph.to_json(), topology=topology,
-        processes=TORCH.processes(trial, topology), weights=inputs.weights, data_index=inputs.data_index,
-    )  # fmt: skip
+        trial,
+        run_id="overhead",
+        repeat=0,
+        module=TORCH.module,
+        graph=graph.to_json(),
+        topology=topology,
+        processes=TORCH.processes(trial, topology),
+        weights=inputs.weights,
+        data_index=inputs.data_index,
+    )
     ratios = []
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
@@ -109,11 +121,13 @@ def instrumentation(model: str, processes: int) -> Claim:
     assert found.high is not None
     half_width = (found.high - found.low) / 2
     return Claim(
-        name=f"(a) instrumented ÷ bare, {model}", n=processes,
+        name=f"(a) instrumented ÷ bare, {model}",
+        n=processes,
         ratio={"value": found.value, "low": found.low, "high": found.high},
         claim=f"at most {LIMIT}, half-width at most {HALF_WIDTH}",
-        holds=found.value <= LIMIT and half_width <= HALF_WIDTH, facts={"processes": ratios},
-    )  # fmt: skip
+        holds=found.value <= LIMIT and half_width <= HALF_WIDTH,
+        facts={"processes": ratios},
+    )
 
 
 def recorded_step_s(study: Study) -> list[Record]:
@@ -149,11 +163,13 @@ def against_hand_written(model: str, steps: int, rounds: int) -> tuple[Claim, li
         say(f"(b) {model} {number + 1}/{rounds}: {recorded[number] / written[number]:.4f}")
     found = ratio_interval(recorded, written)
     claim = Claim(
-        name=f"(b) recorded ÷ hand-written, {model}", n=rounds,
+        name=f"(b) recorded ÷ hand-written, {model}",
+        n=rounds,
         ratio={"value": found.value, "low": found.low, "high": found.high},
-        claim=f"the interval reaches below {LIMIT}", holds=found.low is not None and found.low < LIMIT,
+        claim=f"the interval reaches below {LIMIT}",
+        holds=found.low is not None and found.low < LIMIT,
         facts={"recorded_s": list(recorded.values()), "hand_written_s": list(written.values())},
-    )  # fmt: skip
+    )
     return claim, records
 
 
@@ -161,10 +177,13 @@ def host_cpu(records: list[Record]) -> Claim:
     shares = [record.state["during"]["host_cpu_fraction"] for record in records]
     found = plain_interval(shares)
     return Claim(
-        name="(c) host CPU ÷ one core while measuring", n=len(shares),
+        name="(c) host CPU ÷ one core while measuring",
+        n=len(shares),
         ratio={"value": found.value, "low": found.low, "high": found.high},
-        claim="at most 0.01 in every run", holds=max(shares) <= 0.01, facts={"runs": shares},
-    )  # fmt: skip
+        claim="at most 0.01 in every run",
+        holds=max(shares) <= 0.01,
+        facts={"runs": shares},
+    )
 
 
 def main() -> int:

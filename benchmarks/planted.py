@@ -25,8 +25,13 @@ LINK, BUCKETS, RANK, FEED, THREADS, FRAMEWORK = (
     "own",
 )
 PLANTED = {
-    LINK: BANDWIDTH, BUCKETS: LATENCY, RANK: STRAGGLER, FEED: INPUT, THREADS: CONTENTION, FRAMEWORK: OVERHEAD,
-}  # fmt: skip
+    LINK: BANDWIDTH,
+    BUCKETS: LATENCY,
+    RANK: STRAGGLER,
+    FEED: INPUT,
+    THREADS: CONTENTION,
+    FRAMEWORK: OVERHEAD,
+}
 """What is planted → the cause that has to be named."""
 APART = 0.10
 """Of two causes, the larger has to come first where they differ by so much."""
@@ -74,16 +79,19 @@ def _base(generator: np.random.Generator) -> dict[str, Any]:
     """A training that nothing holds back."""
     compute = float(np.exp(generator.uniform(np.log(10e-3), np.log(80e-3))))
     return {
-        "compute_s": compute * 0.3, "compute_per_sample_s": compute * 0.7 / BATCH,
+        "compute_s": compute * 0.3,
+        "compute_per_sample_s": compute * 0.7 / BATCH,
         "update_s": compute * float(generator.uniform(0.01, 0.05)),
         "overhead_s": compute * float(generator.uniform(0.005, 0.02)),
         "input_s": compute * float(generator.uniform(0.005, 0.02)),
         "message_bytes": float(np.exp(generator.uniform(np.log(1e6), np.log(5e7)))),
         "alpha_s": float(np.exp(generator.uniform(np.log(2e-5), np.log(1e-4)))),
-        "beta_s_per_byte": 1e-12, "overlap": float(generator.uniform(0.0, 0.6)),
-        "jitter": float(generator.uniform(0.0, 0.02)), "jitter_correlation": float(generator.uniform(0.0, 0.5)),
+        "beta_s_per_byte": 1e-12,
+        "overlap": float(generator.uniform(0.0, 0.6)),
+        "jitter": float(generator.uniform(0.0, 0.02)),
+        "jitter_correlation": float(generator.uniform(0.0, 0.5)),
         "run_jitter": float(generator.uniform(0.0, 0.01)),
-    }  # fmt: skip
+    }
 
 
 def _with(law: dict[str, Any], kinds: list[str], shares: np.ndarray[Any, Any], workers: int) -> dict[str, Any]:
@@ -124,10 +132,14 @@ def shares_of(law: Mapping[str, Any], workers: int) -> dict[str, float]:
     carried = 2 * (workers - 1) / workers * law["message_bytes"] * law["beta_s_per_byte"]
     exposed = max(0.0, latency + carried - law["overlap"] * slowest * 2 / 3)
     seconds = {
-        INPUT: law["input_s"] * law.get("slow_input_factor", 1.0), COMPUTE: alone + law["update_s"],
-        LATENCY: exposed * latency / (latency + carried), BANDWIDTH: exposed * carried / (latency + carried),
-        CONTENTION: compute - alone, OVERHEAD: law["overhead_s"], STRAGGLER: slowest - compute,
-    }  # fmt: skip
+        INPUT: law["input_s"] * law.get("slow_input_factor", 1.0),
+        COMPUTE: alone + law["update_s"],
+        LATENCY: exposed * latency / (latency + carried),
+        BANDWIDTH: exposed * carried / (latency + carried),
+        CONTENTION: compute - alone,
+        OVERHEAD: law["overhead_s"],
+        STRAGGLER: slowest - compute,
+    }
     return {cause: float(value / sum(seconds.values())) for cause, value in seconds.items()}
 
 

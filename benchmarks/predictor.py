@@ -40,8 +40,9 @@ def resnet50(batch: float = 32.0) -> tuple[Profile, Messages]:
         forward_s=np.array([layer.forward_flops for layer in layers]) * batch / rate,
         backward_s=np.array([layer.backward_flops for layer in layers]) * batch / rate,
         gradient_bytes=np.array([layer.gradient_bytes for layer in layers], dtype=float),
-        update_s=1e-3, overhead_s=1e-3,
-    )  # fmt: skip
+        update_s=1e-3,
+        overhead_s=1e-3,
+    )
     return profile, bucketed(profile, Buckets())
 
 
@@ -113,9 +114,11 @@ def configurations(count: int) -> dict[str, np.ndarray]:
     """Workers, bandwidth, latency and batch, each drawn anew."""
     generator = np.random.default_rng(0)
     return {
-        "workers": generator.integers(2, 4097, count).astype(float), "batch": generator.integers(1, 257, count) / 32.0,
-        "latency_s": generator.uniform(1e-6, 1e-4, count), "bandwidth": generator.uniform(1e8, 1e11, count),
-    }  # fmt: skip
+        "workers": generator.integers(2, 4097, count).astype(float),
+        "batch": generator.integers(1, 257, count) / 32.0,
+        "latency_s": generator.uniform(1e-6, 1e-4, count),
+        "bandwidth": generator.uniform(1e8, 1e11, count),
+    }
 
 
 def swept(profile: Profile, messages: Messages, asked: dict[str, np.ndarray]) -> np.ndarray:
@@ -170,13 +173,20 @@ def main() -> int:
     claims = [
         _claim("configurations a second", rate, "≥ 10⁶", holds=rate >= 1e6, n=REPEATS),
         _claim(f"{WORKERS} unequal workers, ms", alone["seconds"] * 1e3, "≤ 5", holds=alone["seconds"] <= 5e-3, n=20),
-        _claim(f"{WORKERS} unequal workers, MB at most", alone["peak_bytes"] / 1e6, "< 100",
-               holds=alone["peak_bytes"] < 100e6, n=1),
+        _claim(
+            f"{WORKERS} unequal workers, MB at most",
+            alone["peak_bytes"] / 1e6,
+            "< 100",
+            holds=alone["peak_bytes"] < 100e6,
+            n=1,
+        ),
         _claim(f"event simulation of {SIMULATED_WORKERS} workers, s", simulated, "≤ 1", holds=simulated <= 1.0, n=3),
         _claim("SimPy and networkx give our step to 1e-9", float(agree), "1", holds=agree, n=1),
-        *(_claim(f"{name}'s time for one step ÷ ours", taken * rate, "shown", holds=True, n=REPEATS)
-          for name, taken in theirs.items()),
-    ]  # fmt: skip
+        *(
+            _claim(f"{name}'s time for one step ÷ ours", taken * rate, "shown", holds=True, n=REPEATS)
+            for name, taken in theirs.items()
+        ),
+    ]
     return publish(claims, as_json=args.json, configurations_per_s=rate, peak_bytes=alone["peak_bytes"])
 
 

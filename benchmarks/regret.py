@@ -57,10 +57,13 @@ def store_of(place: Path) -> Iterator[Path]:
 def claim(one: Regret) -> Claim:
     ratio = ratio_interval(one.best.rounds, one.chosen.rounds)
     return Claim(
-        name=one.contest, ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
-        claim=f"best ÷ chosen at most {1 + GOOD_ENOUGH}, or not told apart", holds=one.holds, n=one.configurations,
+        name=one.contest,
+        ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+        claim=f"best ÷ chosen at most {1 + GOOD_ENOUGH}, or not told apart",
+        holds=one.holds,
+        n=one.configurations,
         facts=one.to_json(),
-    )  # fmt: skip
+    )
 
 
 def main() -> int:

@@ -93,9 +93,16 @@ class Rivals:
         graph = graph_of(trial.workload.model, trial.workload.options)
         inputs = prepare_inputs(graph, trial, cache_root(), folder, needs_weights=True)
         self._job = make_job(
-            trial, run_id="adapters", repeat=0, module=framework.module, graph=graph.to_json(),
-            topology=topology, processes=[process], weights=inputs.weights, data_index=inputs.data_index,
-        )  # fmt: skip
+            trial,
+            run_id="adapters",
+            repeat=0,
+            module=framework.module,
+            graph=graph.to_json(),
+            topology=topology,
+            processes=[process],
+            weights=inputs.weights,
+            data_index=inputs.data_index,
+        )
         self._cores = ",".join(str(core) for core in process.cores)
         # Both get the variables of a rank: neither has more threads than the other.
         self._env = {"HOME": os.environ.get("HOME", "/"), **environment.variables(), **process.env}
@@ -116,8 +123,10 @@ class Rivals:
         measure = {**self._job["measure"], "steps": block_steps * blocks}
         job.write_text(json.dumps({**self._job, "measure": measure}), encoding="utf-8")
         env = {
-            "PYTHONPATH": str(worker_folder(cache_root())), "PACELINE_JOB": str(job), "PACELINE_RANK": "0",
-        }  # fmt: skip
+            "PYTHONPATH": str(worker_folder(cache_root())),
+            "PACELINE_JOB": str(job),
+            "PACELINE_RANK": "0",
+        }
         with self._started(["adapter_turns.py", str(block_steps)], env) as program:
             yield program
 
@@ -128,9 +137,14 @@ class Rivals:
         stderr = self._folder / f"{Path(argv[0]).stem}.stderr"
         with stderr.open("wb") as file:
             process = subprocess.Popen(
-                tied, env={**self._env, **env}, cwd=self._folder, bufsize=0,
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=file,
-            )  # fmt: skip
+                tied,
+                env={**self._env, **env},
+                cwd=self._folder,
+                bufsize=0,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=file,
+            )
         with process:
             program = Program(argv[0], process, stderr)
             try:

@@ -54,29 +54,41 @@ def _study(workload: Mapping[str, Any], cluster: Mapping[str, Any], lab: Mapping
 
 CASES = (
     Planted(
-        name="slow link", cause=BANDWIDTH, undone={},
+        name="slow link",
+        cause=BANDWIDTH,
+        undone={},
         study=_study({"model": "resnet44"}, {"network": "100Mbit"}, {"core_share": 0.5}),
     ),
     Planted(
-        name="host at half speed", cause=STRAGGLER, undone={"cluster": {"lab": {"core_share": 0.5}}},
+        name="host at half speed",
+        cause=STRAGGLER,
+        undone={"cluster": {"lab": {"core_share": 0.5}}},
         study=_study({"model": "resnet44"}, {"network": "1GbE"}, {"core_share": 0.5, "fault": "slow-host:lab2@0:2"}),
     ),
     Planted(
-        name="starved input", cause=INPUT, undone={},
+        name="starved input",
+        cause=INPUT,
+        undone={},
         study=_study(
             # Little to compute and little to send for each sample that is read.
             {
-                "model": "mlp", "mlp": {"hidden": [[64]]}, "batch_per_worker": 512, "input": "pipeline",
+                "model": "mlp",
+                "mlp": {"hidden": [[64]]},
+                "batch_per_worker": 512,
+                "input": "pipeline",
                 "loader_workers": 0,
             },
-            {"network": "1GbE"}, {},
+            {"network": "1GbE"},
+            {},
         ),
     ),
     Planted(
-        name="too many threads", cause=CONTENTION, undone={},
+        name="too many threads",
+        cause=CONTENTION,
+        undone={},
         study=_study({"model": "resnet44"}, {"network": "1GbE", "threads_per_worker": 4, "oversubscribe": True}, {}),
     ),
-)  # fmt: skip
+)
 
 
 def measured(data: Mapping[str, Any], folder: Path) -> Workbench:
@@ -116,11 +128,17 @@ def judged(case: Planted, folder: Path) -> dict[str, Any]:
     gain = ratio_interval({LATER + repeat: value for repeat, value in then.items()}, before)
     within = expected is not None and expected.low <= gain.value <= expected.high
     return {
-        "name": case.name, "named": first.cause, "right": first.cause == case.cause, "sentence": first.sentence,
-        "do": first.change.words if first.change else "", "expected": expected.to_json() if expected else None,
-        "gain": {"value": gain.value, "low": gain.low, "high": gain.high}, "within": within, "runs": len(then),
+        "name": case.name,
+        "named": first.cause,
+        "right": first.cause == case.cause,
+        "sentence": first.sentence,
+        "do": first.change.words if first.change else "",
+        "expected": expected.to_json() if expected else None,
+        "gain": {"value": gain.value, "low": gain.low, "high": gain.high},
+        "within": within,
+        "runs": len(then),
         "shares": {share.cause: share.best for share in found.shares},
-    }  # fmt: skip
+    }
 
 
 def main() -> int:
@@ -138,11 +156,14 @@ def main() -> int:
         say(f"{row['name']}: {row['sentence']}; do: {row['do']}; expected {row['expected']}, found {row['gain']}")
     claims = [
         Claim(
-            name=row["name"], ratio=row["gain"], n=row["runs"], holds=row["right"] and row["within"],
+            name=row["name"],
+            ratio=row["gain"],
+            n=row["runs"],
+            holds=row["right"] and row["within"],
             claim=f"first finding is {row['named']}, and the advice gains what was expected",
         )
         for row in rows
-    ]  # fmt: skip
+    ]
     return publish(claims, as_json=args.json, cases=rows)
 
 

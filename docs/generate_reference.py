@@ -118,8 +118,11 @@ def _cell(text: str) -> str:
 
 def _units() -> str:
     kinds: Mapping[str, Mapping[str, float]] = {
-        "time": SECONDS, "size": BYTES, "rate": BYTES_PER_SECOND, "share": FRACTION,
-    }  # fmt: skip
+        "time": SECONDS,
+        "size": BYTES,
+        "rate": BYTES_PER_SECOND,
+        "share": FRACTION,
+    }
     rows = [f"| {kind} | {', '.join(f'`{unit}`' for unit in units)} |" for kind, units in kinds.items()]
     text = """\
 A quantity is a text with a unit, such as `"200us"` or `"25MB"`. Decimal prefixes are powers of ten, binary ones (KiB,

@@ -20,9 +20,18 @@ PICTURES = ROOT / "docs" / "pictures"
 DRAWN_BY = PICTURES / "drawn-by.txt"
 """Checksum of the code that the pictures were taken with."""
 LOOKS = (
-    "page.css", "page.js", "page.py", "html.py", "findings_html.py", "curve.py", "charts.py", "svg.py", "glyphs.py",
-    "palette.py", "figures/*.py",
-)  # fmt: skip
+    "page.css",
+    "page.js",
+    "page.py",
+    "html.py",
+    "findings_html.py",
+    "curve.py",
+    "charts.py",
+    "svg.py",
+    "glyphs.py",
+    "palette.py",
+    "figures/*.py",
+)
 """What a page looks like, in src/paceline/report."""
 WIDE, NARROW = 1100, 400
 
@@ -40,8 +49,10 @@ def report_of(folder: Path) -> Path:
     """The page of the committed records, with their model."""
     page = folder / "report.html"
     for words in (
-        ["import", str(RECORDS)], ["calibrate", str(STUDY), "--no-run"], ["report", str(STUDY), "--html", str(page)],
-    ):  # fmt: skip
+        ["import", str(RECORDS)],
+        ["calibrate", str(STUDY), "--no-run"],
+        ["report", str(STUDY), "--html", str(page)],
+    ):
         if paceline([*words, "--store", str(folder / "store")]) != 0:
             sys.exit(f"paceline {' '.join(words)}: see above")
     return page

@@ -33,11 +33,20 @@ from records import MACHINE, make_record, make_trial
 
 TRUTH = as_vector(
     {
-        "forward_s": 2e-3, "forward_per_sample_s": 1e-3, "backward_s": 4e-3, "backward_per_sample_s": 2e-3,
-        "update_s": 3e-3, "overhead_s": 1e-3, "input_s": 5e-4, "alpha_s": 2e-4, "byte_s": 2e-9, "wire": 1.06,
-        "start": 0.4, "contention": 0.3,
+        "forward_s": 2e-3,
+        "forward_per_sample_s": 1e-3,
+        "backward_s": 4e-3,
+        "backward_per_sample_s": 2e-3,
+        "update_s": 3e-3,
+        "overhead_s": 1e-3,
+        "input_s": 5e-4,
+        "alpha_s": 2e-4,
+        "byte_s": 2e-9,
+        "wire": 1.06,
+        "start": 0.4,
+        "contention": 0.3,
     }
-)  # fmt: skip
+)
 MESSAGES = (1e6, 9e6)
 READY = Ready(fractions=tuple(np.linspace(0.05, 1.0, 20)), bytes=(5e5,) * 20, measured=True)
 KNOBS = {
@@ -47,12 +56,17 @@ KNOBS = {
 }
 CAPABILITIES = Capabilities(
     strategies={
-        "ddp": Strategy(), "single": Strategy(max_workers=1), "local": Strategy(strategy_class="approximate"),
+        "ddp": Strategy(),
+        "single": Strategy(max_workers=1),
+        "local": Strategy(strategy_class="approximate"),
         "async": Strategy(strategy_class="asynchronous"),
     },
-    data_parallel="ddp", knobs=KNOBS, approximate=lambda knobs: "fp16" if knobs["hook"] == "fp16" else None,
-    bucket_knob="bucket_bytes", compressions={"fp16": {"hook": "fp16"}},
-)  # fmt: skip
+    data_parallel="ddp",
+    knobs=KNOBS,
+    approximate=lambda knobs: "fp16" if knobs["hook"] == "fp16" else None,
+    bucket_knob="bucket_bytes",
+    compressions={"fp16": {"hook": "fp16"}},
+)
 WOBBLE = (1.0, 1.01, 0.99, 1.005)
 """By which the runs of a trial differ."""
 
@@ -60,10 +74,11 @@ WOBBLE = (1.0, 1.01, 0.99, 1.005)
 def catalog(cores: int = 64, hosts: int = 1, **unavailable: str) -> Catalog:
     return Catalog(
         capabilities={"torch": CAPABILITIES, "jax": CAPABILITIES},
-        environments={"torch": ("torch", "sha256:0123"), "jax": ("jax", "sha256:0123")}, unavailable=unavailable,
+        environments={"torch": ("torch", "sha256:0123"), "jax": ("jax", "sha256:0123")},
+        unavailable=unavailable,
         site=SiteLimits(hosts=hosts, cores_per_host=cores, networks=hosts > 1),
         workload=lambda _model, _options: load_workload("mlp", {}),
-    )  # fmt: skip
+    )
 
 
 def trial_of(knobs: Mapping[str, Any] | None = None, **changes: Any) -> Trial:
@@ -89,25 +104,38 @@ def calibration_of(trials: Sequence[Trial], **fields: Any) -> Calibration:
     workers = [trial.workers for trial in trials]
     batches = [float(trial.workload.batch_per_worker) for trial in trials]
     made: dict[str, Any] = {
-        "family": family_of(trials[0], MACHINE["id"]), "by": FITTED, "vector": TRUTH, "low": TRUTH, "high": TRUTH,
-        "draws": draws, "residual": 0.02, "held_out": 9, "noise": 0.01, "messages": MESSAGES,
+        "family": family_of(trials[0], MACHINE["id"]),
+        "by": FITTED,
+        "vector": TRUTH,
+        "low": TRUTH,
+        "high": TRUTH,
+        "draws": draws,
+        "residual": 0.02,
+        "held_out": 9,
+        "noise": 0.01,
+        "messages": MESSAGES,
         "hull": Hull(
-            workers=(min(workers), max(workers)), hosts=(1, max(trial.cluster.hosts for trial in trials)),
-            batch=(min(batches), max(batches)), bandwidth=None,
+            workers=(min(workers), max(workers)),
+            hosts=(1, max(trial.cluster.hosts for trial in trials)),
+            batch=(min(batches), max(batches)),
+            bandwidth=None,
         ),
-        "memory": (1e8, 1e6), "runs": tuple(trial.id for trial in trials),
-    }  # fmt: skip
+        "memory": (1e8, 1e6),
+        "runs": tuple(trial.id for trial in trials),
+    }
     return Calibration(**(made | fields))
 
 
 def study_of(trials: Sequence[Trial]) -> Any:
     """A study of such trials."""
-    return read_study({
-        "study": {"name": "s"},
-        "workload": {"model": "mlp", "batch_per_worker": sorted({t.workload.batch_per_worker for t in trials})},
-        "framework": {"name": sorted({t.framework.name for t in trials})},
-        "cluster": {"workers_per_host": sorted({t.workers for t in trials})},
-    })  # fmt: skip
+    return read_study(
+        {
+            "study": {"name": "s"},
+            "workload": {"model": "mlp", "batch_per_worker": sorted({t.workload.batch_per_worker for t in trials})},
+            "framework": {"name": sorted({t.framework.name for t in trials})},
+            "cluster": {"workers_per_host": sorted({t.workers for t in trials})},
+        }
+    )
 
 
 def known_from(
@@ -121,10 +149,14 @@ def known_from(
     trials = list({record.trial.id: record.trial for record in records}.values())
     proofs = fairness or Fairness()
     return Known(
-        study=study_of(trials), comparison=compare(records, trials=trials, fairness=proofs),
-        runs=tuple(gather(records, trials)), calibrations=tuple(calibrations), fairness=proofs,
-        catalog=where or catalog(), **fields,
-    )  # fmt: skip
+        study=study_of(trials),
+        comparison=compare(records, trials=trials, fairness=proofs),
+        runs=tuple(gather(records, trials)),
+        calibrations=tuple(calibrations),
+        fairness=proofs,
+        catalog=where or catalog(),
+        **fields,
+    )
 
 
 def known(

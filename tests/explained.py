@@ -12,29 +12,42 @@ EXPERIMENT = '[study]\nname = "try"\nquestion = "Does <overlap> pay?"\n'
 def make_finding(**changes):
     """A finding with its evidence; any field replaces what was made."""
     fields = {
-        "cause": BANDWIDTH, "sentence": "The link carries gradients for a fifth of the step.", "share": 0.21,
-        "gain": Range(value=1.27, low=1.21, high=1.33), "by": MEASURED, "sure": "sure: timed on every rank",
-        "numbers": (Number(name="exposed exchange", value=0.0134, unit="s", by=MEASURED),), "records": ("run.r0.a0",),
-        "change": Change(words="hide the exchange"), "experiment": EXPERIMENT,
-    }  # fmt: skip
+        "cause": BANDWIDTH,
+        "sentence": "The link carries gradients for a fifth of the step.",
+        "share": 0.21,
+        "gain": Range(value=1.27, low=1.21, high=1.33),
+        "by": MEASURED,
+        "sure": "sure: timed on every rank",
+        "numbers": (Number(name="exposed exchange", value=0.0134, unit="s", by=MEASURED),),
+        "records": ("run.r0.a0",),
+        "change": Change(words="hide the exchange"),
+        "experiment": EXPERIMENT,
+    }
     return Finding(**(fields | changes))
 
 
 def make_explanation(trial="trial-1", label="2 workers", **changes):
     """An explanation of a step of 64 ms; any field replaces what was made."""
     fields = {
-        "trial": trial, "label": label, "step_s": 0.064,
+        "trial": trial,
+        "label": label,
+        "step_s": 0.064,
         "shares": (
-            Share(cause=COMPUTE, measured=0.79, modelled=0.78), Share(cause=BANDWIDTH, measured=None, modelled=0.21),
+            Share(cause=COMPUTE, measured=0.79, modelled=0.78),
+            Share(cause=BANDWIDTH, measured=None, modelled=0.21),
         ),
         "findings": (make_finding(),),
         "ladder": (Rung(cause=BANDWIDTH, step_s=0.050, faster=1.28), Rung(cause=STRAGGLER, step_s=0.049, faster=1.306)),
-        "loss": Loss(from_workers=1, to_workers=2, efficiency=0.78, parts={BANDWIDTH: 0.9, STRAGGLER: 0.1}, by=MODELLED),
+        "loss": Loss(
+            from_workers=1, to_workers=2, efficiency=0.78, parts={BANDWIDTH: 0.9, STRAGGLER: 0.1}, by=MODELLED
+        ),
         "yardsticks": (
-            Yardstick(name="model", expected_s=0.063, ratio=1.016, normal=True, sentence="As long as the model expects."),
+            Yardstick(
+                name="model", expected_s=0.063, ratio=1.016, normal=True, sentence="As long as the model expects."
+            ),
         ),
         "unknown": ("how fast the device could compute",),
-    }  # fmt: skip
+    }
     return Explanation(**(fields | changes))
 
 

@@ -45,9 +45,12 @@ class MxnetRig(Rig):
     def other(self, role: str) -> subprocess.Popen:
         """A scheduler or a server, under way."""
         return subprocess.Popen(
-            [*self.command, *ROLE_ARGV], env=self.env | {"DMLC_ROLE": role}, text=True,
-            stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        )  # fmt: skip
+            [*self.command, *ROLE_ARGV],
+            env=self.env | {"DMLC_ROLE": role},
+            text=True,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+        )
 
     def probe(self, name: str, *arguments: str) -> Any:
         return super().probe(str(PROBES / name), *arguments)
@@ -57,6 +60,10 @@ def meeting(job: dict) -> dict[str, str]:
     """Where ps-lite's processes find each other: one server."""
     address, (port, *_) = job["rendezvous"]["address"], job["rendezvous"]["ports"]
     return {
-        "DMLC_PS_ROOT_URI": address, "DMLC_PS_ROOT_PORT": str(port), "DMLC_NODE_HOST": address,
-        "DMLC_INTERFACE": "lo", "DMLC_NUM_WORKER": str(job["world_size"]), "DMLC_NUM_SERVER": "1",
-    }  # fmt: skip
+        "DMLC_PS_ROOT_URI": address,
+        "DMLC_PS_ROOT_PORT": str(port),
+        "DMLC_NODE_HOST": address,
+        "DMLC_INTERFACE": "lo",
+        "DMLC_NUM_WORKER": str(job["world_size"]),
+        "DMLC_NUM_SERVER": "1",
+    }

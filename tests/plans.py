@@ -37,9 +37,11 @@ def catalog(cores: int = 2, capabilities: Capabilities = CAPABILITIES, **unavail
 
 
 def study(cluster: Mapping[str, Any] | None = None, knobs: Mapping[str, Any] | None = None, **workload: Any) -> Study:
-    return read_study({
-        "study": {"name": "s"},
-        "workload": {"model": "mlp", **({} if "batch_global" in workload else {"batch_per_worker": 8}), **workload},
-        "framework": {"name": "torch", **({"torch": knobs} if knobs else {})},
-        "cluster": cluster or {},
-    })  # fmt: skip
+    return read_study(
+        {
+            "study": {"name": "s"},
+            "workload": {"model": "mlp", **({} if "batch_global" in workload else {"batch_per_worker": 8}), **workload},
+            "framework": {"name": "torch", **({"torch": knobs} if knobs else {})},
+            "cluster": cluster or {},
+        }
+    )

@@ -68,20 +68,36 @@ def make_trial(
     """`batch` is a worker's, `workers` are those of all hosts together."""
     return Trial(
         workload=WorkloadChoice(
-            model=model, options=options or {}, graph=graph, batch_per_worker=batch, scaling=scaling,
-            input=input, loader_workers=loader_workers, seed=seed,
+            model=model,
+            options=options or {},
+            graph=graph,
+            batch_per_worker=batch,
+            scaling=scaling,
+            input=input,
+            loader_workers=loader_workers,
+            seed=seed,
         ),
         framework=FrameworkChoice(
-            name=framework, strategy=strategy, strategy_class=strategy_class, knobs=knobs or {},
-            environment=environment, lock=lock, simulated=simulated,
+            name=framework,
+            strategy=strategy,
+            strategy_class=strategy_class,
+            knobs=knobs or {},
+            environment=environment,
+            lock=lock,
+            simulated=simulated,
         ),
         cluster=ClusterChoice(
-            site=site, hosts=hosts, workers_per_host=workers // hosts, threads_per_worker=threads,
-            device=device, network=network, oversubscribe=oversubscribe,
+            site=site,
+            hosts=hosts,
+            workers_per_host=workers // hosts,
+            threads_per_worker=threads,
+            device=device,
+            network=network,
+            oversubscribe=oversubscribe,
         ),
         measure=MeasureChoice(warmup_steps=warmup_steps, steps=steps, layers=layers),
         limits=Limits(time_s=600.0, memory_bytes=None),
-    )  # fmt: skip
+    )
 
 
 def make_samples(

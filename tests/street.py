@@ -78,5 +78,10 @@ def paceline(folder: Path, *args: str, **extra: str) -> subprocess.CompletedProc
     """The real command line in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "paceline", *args],
-        cwd=folder, env=command_environment(folder, **extra), capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+        cwd=folder,
+        env=command_environment(folder, **extra),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )

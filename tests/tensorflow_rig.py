@@ -54,8 +54,9 @@ class TensorFlowRig(Rig):
         if job["framework"]["strategy"] == "parameter_server":
             cluster["ps"] = places[-1:]
         env = {
-            "PACELINE_JOB": str(path), "PACELINE_RANK": str(index),
+            "PACELINE_JOB": str(path),
+            "PACELINE_RANK": str(index),
             "TF_ENABLE_ONEDNN_OPTS": str(int(job["framework"]["knobs"]["onednn"])),
             "TF_CONFIG": json.dumps({"cluster": cluster, "task": {"type": role, "index": index}}),
-        }  # fmt: skip
+        }
         return Popen([*self.command, *argv], env=self.env | env, stdout=PIPE, stderr=STDOUT, text=True)

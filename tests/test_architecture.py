@@ -37,8 +37,19 @@ MAY_IMPORT: dict[str, set[str]] = {
     ),
 }
 DEEP_LEARNING = {
-    "torch", "tensorflow", "keras", "jax", "mxnet", "horovod", "cntk", "caffe", "theano", "singa", "chainer", "paddle",
-}  # fmt: skip
+    "torch",
+    "tensorflow",
+    "keras",
+    "jax",
+    "mxnet",
+    "horovod",
+    "cntk",
+    "caffe",
+    "theano",
+    "singa",
+    "chainer",
+    "paddle",
+}
 WRITTEN_IN = {"reference": "torch", "mpi": "mpi4py"}
 """Adapters of the worker that are not named after the package they import."""
 STANDARD_LIBRARY = set(sys.stdlib_module_names)

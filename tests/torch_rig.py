@@ -54,18 +54,26 @@ class Rig:
         strategy = changed.pop("strategy", "ddp")
         knobs = {name: knob.default for name, knob in TORCH.capabilities.knobs.items()} | changed
         return {
-            "version": 1, "run_id": "test", "repeat": 0,
+            "version": 1,
+            "run_id": "test",
+            "repeat": 0,
             "framework": {"name": "torch", "module": TORCH.module, "strategy": strategy, "knobs": knobs},
-            "graph": files["graph"], "drops_out": graph.drops_out, "weights": files["weights"],
+            "graph": files["graph"],
+            "drops_out": graph.drops_out,
+            "weights": files["weights"],
             "input": {"kind": kind, "index": files["data"], "loader_workers": loader_workers},
-            "batch_per_worker": batch, "seed": 0, "world_size": world,
+            "batch_per_worker": batch,
+            "seed": 0,
+            "world_size": world,
             "processes": [
                 {"rank": r, "host": "h", "address": "127.0.0.1", "interface": "lo", "cores": [], "local_rank": r}
                 for r in range(world)
             ],
             "rendezvous": {"address": "127.0.0.1", "ports": [free_port()]},
-            "threads": 1, "device": "cpu", "measure": measure,
-        }  # fmt: skip
+            "threads": 1,
+            "device": "cpu",
+            "measure": measure,
+        }
 
     def start(
         self, job: dict, folder: Path, argv: tuple[str, ...] = WORKER_ARGV, ranks: int | None = None
@@ -78,10 +86,12 @@ class Rig:
             subprocess.Popen(
                 [*self.command, *argv],
                 env=self.env | {"PACELINE_JOB": str(path), "PACELINE_RANK": str(rank)},
-                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
             )
             for rank in range(job["world_size"] if ranks is None else ranks)
-        ]  # fmt: skip
+        ]
 
     def run(self, job: dict, folder: Path, argv: tuple[str, ...] = WORKER_ARGV) -> list[list[dict]]:
         """The events of each rank of a job that ends well."""
@@ -94,8 +104,12 @@ class Rig:
         """Run probes/NAME.py and give back what it says on its last line."""
         done = subprocess.run(
             [*self.command, str(PROBES / f"{name}.py"), *arguments],
-            env=self.env, capture_output=True, text=True, timeout=TIME_LIMIT_S, check=False,
-        )  # fmt: skip
+            env=self.env,
+            capture_output=True,
+            text=True,
+            timeout=TIME_LIMIT_S,
+            check=False,
+        )
         assert done.returncode == 0, done.stdout + done.stderr
         return json.loads(done.stdout.splitlines()[-1])
 

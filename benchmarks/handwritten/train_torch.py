@@ -19,10 +19,12 @@ POOL = 16
 
 def mlp() -> nn.Module:
     return nn.Sequential(
-        nn.Linear(784, 512), nn.ReLU(),
-        nn.Linear(512, 512), nn.ReLU(),
+        nn.Linear(784, 512),
+        nn.ReLU(),
+        nn.Linear(512, 512),
+        nn.ReLU(),
         nn.Linear(512, 10),
-    )  # fmt: skip
+    )
 
 
 def main(name: str, batch: int, warmup: int) -> None:

@@ -56,13 +56,20 @@ def known_of(bench: Workbench, records: Sequence[Record], calibrations: Sequence
     trials = [*own.values(), *more.values()]
     fairness = bench.fairness(records, list(more.values()))
     comparison = compare(
-        records, trials=trials, skipped={one.trial.id: one.refusal for one in expanded if one.refusal},
+        records,
+        trials=trials,
+        skipped={one.trial.id: one.refusal for one in expanded if one.refusal},
         fairness=fairness,
-    )  # fmt: skip
+    )
     return Known(
-        study=bench.study, comparison=comparison, runs=tuple(gather(records, trials)),
-        calibrations=tuple(calibrations), fairness=fairness, catalog=catalog, tries=frozenset(more),
-    )  # fmt: skip
+        study=bench.study,
+        comparison=comparison,
+        runs=tuple(gather(records, trials)),
+        calibrations=tuple(calibrations),
+        fairness=fairness,
+        catalog=catalog,
+        tries=frozenset(more),
+    )
 
 
 def recorded(bench: Workbench) -> list[Record]:

@@ -118,7 +118,11 @@ def predict(
     from paceline.model.what_if import changed, parse_changes  # noqa: PLC0415
 
     asked = model.conditions_for(
-        calibration, workers=workers, workers_per_host=workers_per_host, batch=batch, bandwidth=bandwidth,
+        calibration,
+        workers=workers,
+        workers_per_host=workers_per_host,
+        batch=batch,
+        bandwidth=bandwidth,
         latency_s=latency_s,
-    )  # fmt: skip
+    )
     return model.predict(*changed(calibration, asked, parse_changes(what_if) if what_if else []))

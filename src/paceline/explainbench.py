@@ -48,10 +48,17 @@ def explain_study(bench: Workbench, labels: Mapping[str, str], only: str | None 
     found = subjects(families(bench, records), records)
     catalog = bench.catalog()
     return [
-        _explained(one, found, bench.folder, labels.get(one.trial.id, one.trial.label),
-                   experiment_for(bench.study, one.trial, catalog), graph)
-        for one in found if only in {None, one.trial.id}
-    ]  # fmt: skip
+        _explained(
+            one,
+            found,
+            bench.folder,
+            labels.get(one.trial.id, one.trial.label),
+            experiment_for(bench.study, one.trial, catalog),
+            graph,
+        )
+        for one in found
+        if only in {None, one.trial.id}
+    ]
 
 
 def gaps_of(bench: Workbench, comparison: Comparison) -> list[Gap]:
@@ -74,10 +81,11 @@ def _side(subject: Subject | None, label: str, profiles: Sequence[Record]) -> Si
         return None
     trial = subject.trial
     mine = [
-        record for record in profiles
+        record
+        for record in profiles
         if (record.trial.workload.graph, record.trial.framework.name) == (trial.workload.graph, trial.framework.name)
         and record.trial.workload.batch_per_worker == trial.workload.batch_per_worker
-    ]  # fmt: skip
+    ]
     return Side(label=label, spent=subject.spent, setting=subject.setting, layers=layer_times(mine))
 
 
@@ -132,10 +140,12 @@ def _roofline(subject: Subject, folder: Path, graph: Callable[[Trial], Graph | N
     needed, batch = cost(known), trial.workload.batch_per_worker
     share = float(trial.cluster.options.get("core_share") or 1.0)
     return by_roofline(
-        subject.step_s, flops=(needed.forward_flops + needed.backward_flops) * batch,
-        moved_bytes=PASSES_OVER_MEMORY * needed.activation_bytes * batch, peak=peak,
+        subject.step_s,
+        flops=(needed.forward_flops + needed.backward_flops) * batch,
+        moved_bytes=PASSES_OVER_MEMORY * needed.activation_bytes * batch,
+        peak=peak,
         cores=trial.cluster.threads_per_worker * share,
-    )  # fmt: skip
+    )
 
 
 def _before_and_after(subject: Subject) -> tuple[list[float], list[float]]:
@@ -157,9 +167,11 @@ def _step_s(record: Record) -> float:
 def _versions(record: Record) -> dict[str, str]:
     """What may make the same trial faster or slower."""
     return {
-        "paceline": record.paceline, "environment": str(record.environment.get("fingerprint", "")),
-        "worker": str(record.inputs.get("worker", "")), "kernel": str(record.machine.get("kernel", "")),
-    }  # fmt: skip
+        "paceline": record.paceline,
+        "environment": str(record.environment.get("fingerprint", "")),
+        "worker": str(record.inputs.get("worker", "")),
+        "kernel": str(record.machine.get("kernel", "")),
+    }
 
 
 def history(bench: Workbench) -> dict[str, list[Moment]]:

@@ -53,10 +53,14 @@ def manner_of(trial: Trial) -> Manner:
     every = trial.framework.knobs[strategy.period_knob] if strategy.period_knob else 1
     unknown = f"how strategy {trial.framework.strategy} shares a step is not modelled: it is taken as data parallel"
     return Manner(
-        exchange=strategy.exchange, servers_per_host=strategy.servers_per_host,
-        tensor_by_tensor=strategy.tensor_by_tensor, prefetch=known.prefetches(trial),
-        sharing=strategy.sharing or REPLICATED, unknown="" if strategy.sharing else unknown, every=int(every),
-    )  # fmt: skip
+        exchange=strategy.exchange,
+        servers_per_host=strategy.servers_per_host,
+        tensor_by_tensor=strategy.tensor_by_tensor,
+        prefetch=known.prefetches(trial),
+        sharing=strategy.sharing or REPLICATED,
+        unknown="" if strategy.sharing else unknown,
+        every=int(every),
+    )
 
 
 def evidence(bench: Workbench, records: Sequence[Record] | None = None) -> list[Evidence]:
@@ -76,9 +80,12 @@ def evidence(bench: Workbench, records: Sequence[Record] | None = None) -> list[
 
     machines = {record.trial.id: str(record.machine.get("id", "unknown")) for record in found}
     return evidence_of(
-        trainings(found, manner_of, ready_of_trial), collectives(probes, manner_of), lambda trial: machines[trial.id],
-        manner_of, ready_of_trial,
-    )  # fmt: skip
+        trainings(found, manner_of, ready_of_trial),
+        collectives(probes, manner_of),
+        lambda trial: machines[trial.id],
+        manner_of,
+        ready_of_trial,
+    )
 
 
 def companion_records(bench: Workbench) -> tuple[list[Record], list[Record]]:
@@ -159,7 +166,8 @@ def _curve(calibration: Calibration, trials: Sequence[Trial]) -> list[Prediction
         predict(
             calibration,
             conditions_for(
-                calibration, workers=count,
+                calibration,
+                workers=count,
                 workers_per_host=last.cluster.workers_per_host if last.cluster.hosts > 1 else count,
                 batch=last.batch_global / count if strong else float(last.workload.batch_per_worker),
                 bandwidth=network.bandwidth_bytes_per_s if network else None,
@@ -168,7 +176,7 @@ def _curve(calibration: Calibration, trials: Sequence[Trial]) -> list[Prediction
         )
         for count in counts
         if not strong or last.batch_global % count == 0
-    ]  # fmt: skip
+    ]
 
 
 def message_sizes(study: Study) -> str:
@@ -204,16 +212,25 @@ def companions(bench: Workbench) -> list[Study]:
         shared = {key: values for key, values in study.axes.items() if key.startswith("cluster.")}
         found.append(
             replace(
-                plain, axes={**plain.axes, **shared}, knobs=study.knobs, site_options=study.site_options,
-                interpreters=study.interpreters, environments=study.environments, repeats=study.repeats,
+                plain,
+                axes={**plain.axes, **shared},
+                knobs=study.knobs,
+                site_options=study.site_options,
+                interpreters=study.interpreters,
+                environments=study.environments,
+                repeats=study.repeats,
             )
-        )  # fmt: skip
+        )
     timed = tuple(name for name in known if known[name].layer_times)
     if timed:
         axes = {
-            **study.axes, "framework.name": timed, "measure.layers": (True,), "cluster.hosts": (1,),
-            "cluster.workers_per_host": (1,), "cluster.network": (None,),
-        }  # fmt: skip
+            **study.axes,
+            "framework.name": timed,
+            "measure.layers": (True,),
+            "cluster.hosts": (1,),
+            "cluster.workers_per_host": (1,),
+            "cluster.network": (None,),
+        }
         found.append(replace(study, name=f"{study.name}-layers", axes=axes))
     return found
 
@@ -280,9 +297,12 @@ def evidence_of_records(found: Sequence[Record]) -> list[Evidence]:
 
     machines = {record.trial.id: str(record.machine.get("id", "unknown")) for record in found}
     return evidence_of(
-        trainings(found, manner_of, lambda trial: ready(trial.workload.graph)), collectives(found, manner_of),
-        lambda trial: machines[trial.id], manner_of, lambda trial: ready(trial.workload.graph),
-    )  # fmt: skip
+        trainings(found, manner_of, lambda trial: ready(trial.workload.graph)),
+        collectives(found, manner_of),
+        lambda trial: machines[trial.id],
+        manner_of,
+        lambda trial: ready(trial.workload.graph),
+    )
 
 
 def graph_by_name(trial: Trial) -> Graph | None:

@@ -13,13 +13,31 @@ _NUMBER = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s
 
 SECONDS = {"ns": 1e-9, "us": 1e-6, "µs": 1e-6, "ms": 1e-3, "s": 1.0, "min": 60.0, "h": 3600.0}
 BYTES = {
-    "B": 1.0, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12,
-    "KiB": 2.0**10, "MiB": 2.0**20, "GiB": 2.0**30, "TiB": 2.0**40,
-}  # fmt: skip
+    "B": 1.0,
+    "kB": 1e3,
+    "KB": 1e3,
+    "MB": 1e6,
+    "GB": 1e9,
+    "TB": 1e12,
+    "KiB": 2.0**10,
+    "MiB": 2.0**20,
+    "GiB": 2.0**30,
+    "TiB": 2.0**40,
+}
 BYTES_PER_SECOND = {
-    "bit": 1 / 8, "bit/s": 1 / 8, "kbit": 1e3 / 8, "kbit/s": 1e3 / 8, "Mbit": 1e6 / 8, "Mbit/s": 1e6 / 8,
-    "Gbit": 1e9 / 8, "Gbit/s": 1e9 / 8, "B/s": 1.0, "kB/s": 1e3, "MB/s": 1e6, "GB/s": 1e9,
-}  # fmt: skip
+    "bit": 1 / 8,
+    "bit/s": 1 / 8,
+    "kbit": 1e3 / 8,
+    "kbit/s": 1e3 / 8,
+    "Mbit": 1e6 / 8,
+    "Mbit/s": 1e6 / 8,
+    "Gbit": 1e9 / 8,
+    "Gbit/s": 1e9 / 8,
+    "B/s": 1.0,
+    "kB/s": 1e3,
+    "MB/s": 1e6,
+    "GB/s": 1e9,
+}
 FRACTION = {"%": 0.01}
 
 

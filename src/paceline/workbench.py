@@ -334,9 +334,15 @@ class Workbench:
         scratch.mkdir(parents=True)
         store.sweep()
         return Bench(
-            site=self.site, frameworks=self.frameworks, environments=self.environments, workload=self.workload,
-            cache=usable_cache(), scratch=scratch, machine=facts, equipment=Equipment(self.site),
-        )  # fmt: skip
+            site=self.site,
+            frameworks=self.frameworks,
+            environments=self.environments,
+            workload=self.workload,
+            cache=usable_cache(),
+            scratch=scratch,
+            machine=facts,
+            equipment=Equipment(self.site),
+        )
 
     def execute(self, plan: Plan, store: Store, bench: Bench, watcher: Watcher) -> list[Record]:
         """Run a plan, each record stored before the next run starts."""

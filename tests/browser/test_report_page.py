@@ -26,10 +26,11 @@ pytestmark = [
 ]
 
 LAW = study_of(
-    {"overlap": [0.0, 0.8], "jitter": 0.02, "run_jitter": 0.01, "beta_s_per_byte": 4e-8}, name="law",
+    {"overlap": [0.0, 0.8], "jitter": 0.02, "run_jitter": 0.01, "beta_s_per_byte": 4e-8},
+    name="law",
     cluster={"workers_per_host": [1, 2, 4]},
     measure={"repeats": 3, "steps": 30},
-)  # fmt: skip
+)
 """Four workers that hide nothing keep less than 80 %: there is a knee."""
 REAL = study_of({"time": "real"}, name="real", measure={"steps": 60, "repeats": 1})
 """Long enough for the meter to see it several times: three seconds."""
@@ -294,8 +295,9 @@ def test_buttons_wait_for_the_script_that_serves_them(opening: Opening, full: Pa
 def test_a_million_samples_make_a_small_page(opening: Opening, tmp_path: Path) -> None:
     records = [
         make_record(knobs={"k": k}, workers=4, steps=12_500, step_s=0.05 + 0.01 * k, repeat=repeat)
-        for k in range(4) for repeat in range(5)
-    ]  # fmt: skip
+        for k in range(4)
+        for repeat in range(5)
+    ]
     assert sum(record.samples.num_rows for record in records if record.samples is not None) >= 1_000_000
     file = tmp_path / "large.html"
     file.write_text(page(make_report(records=records)), encoding="utf-8")

@@ -14,8 +14,15 @@ from street import command_environment, study_of, to_toml
 
 def test_public_names_are_these_and_all_exist() -> None:
     assert paceline.__all__ == [
-        "Records", "Study", "__version__", "fit", "load_study", "predict", "records", "run",
-    ]  # fmt: skip
+        "Records",
+        "Study",
+        "__version__",
+        "fit",
+        "load_study",
+        "predict",
+        "records",
+        "run",
+    ]
     assert all(getattr(paceline, name) is not None for name in paceline.__all__)
 
 
@@ -41,8 +48,12 @@ print(len(records("s.toml").samples_to_pandas()))
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=tmp_path, env=command_environment(tmp_path), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=command_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
     assert done.stdout.splitlines() == ["2 0.05 ['ok']", "24"], done.stderr
 
@@ -61,7 +72,11 @@ print(said.step.low <= said.step.value <= said.step.high, said.extrapolated_by, 
 """
     done = subprocess.run(
         [sys.executable, "-c", program],
-        cwd=tmp_path, env=command_environment(tmp_path), capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=command_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
     assert done.stdout.splitlines() == ["True 4.0 compute"], done.stderr

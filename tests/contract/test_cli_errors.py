@@ -97,9 +97,14 @@ def test_full_disk_loses_nothing_that_was_recorded(tmp_path: Path) -> None:
         "import paceline.cli; sys.exit(paceline.cli.main(['run', 's.toml']))"
     )
     done = subprocess.run(
-        [sys.executable, "-c", limited], cwd=tmp_path, env=command_environment(tmp_path),
-        capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+        [sys.executable, "-c", limited],
+        cwd=tmp_path,
+        env=command_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
 
     assert "Traceback" not in done.stderr
     assert done.returncode in {4, 5}, done.stderr
@@ -132,10 +137,14 @@ def test_interrupt_keeps_what_was_recorded_and_says_how_to_go_on(tmp_path: Path)
     study = write(tmp_path, data)
     process = subprocess.Popen(
         [sys.executable, "-m", "paceline", "run", study],
-        cwd=tmp_path, env=command_environment(tmp_path), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        cwd=tmp_path,
+        env=command_environment(tmp_path),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
         # Tests in the background of a shell ignore interrupts, and their children would.
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),  # noqa: PLW1509  no threads of ours
-    )  # fmt: skip
+    )
     assert process.stderr is not None
     lines = []
     for line in process.stderr:
@@ -160,8 +169,12 @@ def test_second_run_waits_for_the_first_and_says_so(tmp_path: Path) -> None:
     fcntl.flock(descriptor, fcntl.LOCK_EX)
     process = subprocess.Popen(
         [sys.executable, "-m", "paceline", "run", study],
-        cwd=tmp_path, env=command_environment(tmp_path), stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=command_environment(tmp_path),
+        stderr=subprocess.PIPE,
+        stdout=subprocess.DEVNULL,
+        text=True,
+    )
     assert process.stderr is not None
     for line in process.stderr:
         if "another measurement is running" in line:

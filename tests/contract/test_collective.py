@@ -25,11 +25,12 @@ def study(
         "study": {"name": "links"},
         "workload": {"model": "collective", "collective": {"operation": operation, "sizes": "1KiB..16KiB"}},
         "framework": {
-            "name": "null", "null": {"time": time, "alpha_s": ALPHA, "beta_s_per_byte": BETA, **knobs},
+            "name": "null",
+            "null": {"time": time, "alpha_s": ALPHA, "beta_s_per_byte": BETA, **knobs},
         },
         "cluster": {"workers_per_host": workers, "oversubscribe": True},
         "measure": {"warmup_steps": 1, "steps": 10, "repeats": 1},
-    }  # fmt: skip
+    }
 
 
 def law(operation: str, size: int, ranks: int) -> float:
@@ -122,16 +123,20 @@ def test_commands_show_tables_and_print_what_their_schemas_say(tmp_path: Path) -
     (tmp_path / "links.toml").write_text(to_toml(study(["all_reduce", "push_pull"])), encoding="utf-8")
 
     for schema, words in (
-        ("probe", ("probe", "network")), ("run", ("run",)), ("compare", ("compare",)), ("report", ("report",)),
-    ):  # fmt: skip
+        ("probe", ("probe", "network")),
+        ("run", ("run",)),
+        ("compare", ("compare",)),
+        ("report", ("report",)),
+    ):
         ended = paceline(tmp_path, *words, "links.toml", "--json")
         assert ended.returncode == 0, ended.stderr
         found = json.loads(ended.stdout)
         assert_valid("collectives" if schema == "compare" else schema, found)
         tables = found["tables"] if schema == "compare" else found["collectives"]["tables"]
         assert [(table["operation"], table["outcome"]) for table in tables] == [
-            ("all_reduce", "ok"), ("push_pull", "skipped"),
-        ]  # fmt: skip
+            ("all_reduce", "ok"),
+            ("push_pull", "skipped"),
+        ]
         assert [row["size"] for row in tables[0]["sizes"]] == list(SIZES)
         for row in tables[0]["sizes"]:
             assert row["time_s"]["value"] == pytest.approx(law("all_reduce", row["size"], 2))

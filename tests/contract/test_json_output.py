@@ -16,9 +16,25 @@ from schemas import SCHEMAS, SUFFIX, assert_valid, read_schema, validator
 from street import paceline, study_of, to_toml
 
 COMMANDS = (
-    "doctor", "env-list", "env-build", "env-remove", "probe", "probe-machine", "plan", "run", "check", "compare",
-    "calibrate", "predict", "validate", "explain", "recommend", "report", "import", "export",
-)  # fmt: skip
+    "doctor",
+    "env-list",
+    "env-build",
+    "env-remove",
+    "probe",
+    "probe-machine",
+    "plan",
+    "run",
+    "check",
+    "compare",
+    "calibrate",
+    "predict",
+    "validate",
+    "explain",
+    "recommend",
+    "report",
+    "import",
+    "export",
+)
 LIBRARIES = ("trial", "facts", "proof", "collectives")
 """Schemas that others refer to; no command prints them."""
 
@@ -202,9 +218,20 @@ def test_compare_has_the_names_that_others_rely_on(place: Path, ran: dict[str, A
     assert comparison == ran["comparison"]
     for row in comparison["rows"]:
         assert {
-            "trial", "framework", "strategy", "workload", "workers", "hosts", "network", "outcome", "throughput",
-            "step_s", "efficiency", "phases", "warnings",
-        } <= set(row)  # fmt: skip
+            "trial",
+            "framework",
+            "strategy",
+            "workload",
+            "workers",
+            "hosts",
+            "network",
+            "outcome",
+            "throughput",
+            "step_s",
+            "efficiency",
+            "phases",
+            "warnings",
+        } <= set(row)
         if row["outcome"] == "ok":
             for quantity in (row["throughput"], row["step_s"], row["efficiency"], *row["phases"].values()):
                 assert set(quantity) >= QUANTITY
@@ -328,8 +355,12 @@ def test_schema_rejects_a_wrong_value(
 
 @pytest.fixture(scope="module")
 def calibrated(place: Path) -> dict[str, Any]:
-    study = study_of({"jitter": 0.01}, name="model", workload={"batch_per_worker": [4, 16]},
-                     cluster={"workers_per_host": [1, 2], "oversubscribe": True})  # fmt: skip
+    study = study_of(
+        {"jitter": 0.01},
+        name="model",
+        workload={"batch_per_worker": [4, 16]},
+        cluster={"workers_per_host": [1, 2], "oversubscribe": True},
+    )
     (place / "model.toml").write_text(to_toml(study), encoding="utf-8")
     return printed(place, "calibrate", "model.toml", "--budget", "0s")
 
@@ -343,9 +374,23 @@ def test_calibrate(calibrated: dict[str, Any]) -> None:
 
 def test_predict(place: Path, calibrated: dict[str, Any]) -> None:
     found = printed(
-        place, "predict", "model.toml", "--workers", "1..8", "--what-if", "bandwidth=x4,compression=fp16,bucket=5MB",
-        "--helps-most", "--epoch", "50000", "--price", "2", "--power", "300", "--memory", "16GB",
-    )  # fmt: skip
+        place,
+        "predict",
+        "model.toml",
+        "--workers",
+        "1..8",
+        "--what-if",
+        "bandwidth=x4,compression=fp16,bucket=5MB",
+        "--helps-most",
+        "--epoch",
+        "50000",
+        "--price",
+        "2",
+        "--power",
+        "300",
+        "--memory",
+        "16GB",
+    )
 
     assert_valid("predict", found)
     assert [row["workers"] for row in found["rows"]] == [1, 2, 4, 8]
@@ -359,8 +404,19 @@ def test_predict(place: Path, calibrated: dict[str, Any]) -> None:
 
 
 def test_recommend(place: Path, calibrated: dict[str, Any]) -> None:
-    found = printed(place, "recommend", "model.toml", "--goal", "energy", "--epoch", "50000", "--power", "300",
-                    "--within", "workers<=8,memory<=16GB")  # fmt: skip
+    found = printed(
+        place,
+        "recommend",
+        "model.toml",
+        "--goal",
+        "energy",
+        "--epoch",
+        "50000",
+        "--power",
+        "300",
+        "--within",
+        "workers<=8,memory<=16GB",
+    )
 
     assert_valid("recommend", found)
     assert {one["by"] for one in found["ranked"]} == {"measured", "modelled"}
@@ -370,8 +426,22 @@ def test_recommend(place: Path, calibrated: dict[str, Any]) -> None:
 
 
 def test_predict_without_any_run(place: Path) -> None:
-    found = printed(place, "predict", "--device", "V100-SXM2", "--model", "resnet50", "--network", "10GbE",
-                    "--workers", "2..4096", "--batch", "32", "--strategy", "ddp")  # fmt: skip
+    found = printed(
+        place,
+        "predict",
+        "--device",
+        "V100-SXM2",
+        "--model",
+        "resnet50",
+        "--network",
+        "10GbE",
+        "--workers",
+        "2..4096",
+        "--batch",
+        "32",
+        "--strategy",
+        "ddp",
+    )
 
     assert_valid("predict", found)
     assert found["by"] == "guessed"
@@ -380,8 +450,9 @@ def test_predict_without_any_run(place: Path) -> None:
 def test_validate(place: Path) -> None:
     rows = [
         f"mlp,here,{nodes},{nodes},{batch},{0.01 + 0.001 * batch + 0.002 * nodes}"
-        for nodes in (1, 2, 3, 4, 6, 8) for batch in (4, 8, 16, 32)
-    ]  # fmt: skip
+        for nodes in (1, 2, 3, 4, 6, 8)
+        for batch in (4, 8, 16, 32)
+    ]
     table = "\n".join(["model,cluster,num_nodes,num_replicas,local_bsz,step_time_s", *rows])
     (place / "table.csv").write_text(table, encoding="utf-8")
 

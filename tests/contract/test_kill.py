@@ -35,8 +35,11 @@ def ranks_of(folder: Path) -> list[psutil.Process]:
 def start_host(folder: Path, study: Path) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [sys.executable, "-m", "paceline", "run", str(study)],
-        cwd=folder, env=command_environment(folder), stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-    )  # fmt: skip
+        cwd=folder,
+        env=command_environment(folder),
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.DEVNULL,
+    )
 
 
 def kill_something(host: subprocess.Popen[bytes], folder: Path, dice: random.Random) -> str:
@@ -82,8 +85,13 @@ def test_killed_twenty_times_every_run_is_recorded_once_and_no_process_is_left(t
 
     finished = subprocess.run(
         [sys.executable, "-m", "paceline", "run", str(study)],
-        cwd=tmp_path, env=command_environment(tmp_path), capture_output=True, text=True, check=False, timeout=600,
-    )  # fmt: skip
+        cwd=tmp_path,
+        env=command_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=600,
+    )
 
     # 5: ranks that were killed are recorded as failed, which is the truth.
     assert finished.returncode in {0, 5}, finished.stderr

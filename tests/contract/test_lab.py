@@ -42,9 +42,15 @@ SLOW = Network(bandwidth_bytes_per_s=12.5e6)
 def cluster(hosts: int = 2, network: Network | None = None, **options: Any) -> ClusterChoice:
     # Oversubscribed, so that it runs on a machine with one core as well.
     return ClusterChoice(
-        site="lab", hosts=hosts, workers_per_host=1, threads_per_worker=1, device="cpu", network=network,
-        oversubscribe=True, options={name: knob.default for name, knob in KNOBS.items()} | options,
-    )  # fmt: skip
+        site="lab",
+        hosts=hosts,
+        workers_per_host=1,
+        threads_per_worker=1,
+        device="cpu",
+        network=network,
+        oversubscribe=True,
+        options={name: knob.default for name, knob in KNOBS.items()} | options,
+    )
 
 
 def lab_study(
@@ -170,7 +176,9 @@ def test_latency_is_never_less_than_asked(site: LabSite) -> None:
 def test_host_gets_no_more_than_its_share_of_a_core(site: LabSite, tmp_path: Path) -> None:
     site.open(cluster(1, core_share=0.25), ports=1)
     told = output_of(
-        site, tmp_path, 0,
+        site,
+        tmp_path,
+        0,
         """
         import time
         start, cpu = time.monotonic(), time.process_time()
@@ -178,7 +186,7 @@ def test_host_gets_no_more_than_its_share_of_a_core(site: LabSite, tmp_path: Pat
             pass
         print((time.process_time() - cpu) / (time.monotonic() - start))
         """,
-    )  # fmt: skip
+    )
 
     assert float(told) < 0.28
 
@@ -297,8 +305,11 @@ def test_killed_twenty_times_nothing_is_left_and_a_resume_completes(tmp_path: Pa
     while len(kills) < 20:
         host = subprocess.Popen(
             [sys.executable, "-m", "paceline", "run", str(study)],
-            cwd=tmp_path, env=env, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL,
-        )  # fmt: skip
+            cwd=tmp_path,
+            env=env,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        )
         owners.append(host.pid)
         kills.append(victim_of(host, tmp_path, dice))
         if kills[-1] != "supervisor" and kills[-1] != "over":
@@ -354,9 +365,12 @@ def as_nobody(folder: str, program: str) -> subprocess.Popen[str]:
     """Run a program without any rights, by the first interpreter that nobody may start."""
     become = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
     env = {
-        "PATH": os.environ["PATH"], "HOME": folder, "PACELINE_CACHE": folder, "PYTHONDONTWRITEBYTECODE": "1",
+        "PATH": os.environ["PATH"],
+        "HOME": folder,
+        "PACELINE_CACHE": folder,
+        "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONPATH": os.pathsep.join([*sys.path, str(Path(__file__).parent)]),
-    }  # fmt: skip
+    }
     for python in (sys.executable, "/usr/bin/python3"):
         # By a shell, which has given up its rights already when it starts the interpreter.
         tried = [*become, "sh", "-c", f"{python} -c 'import psutil, pytest, paceline'"]

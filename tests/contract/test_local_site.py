@@ -71,7 +71,8 @@ def test_process_that_ignores_sigterm_and_its_escaped_child_are_ended(tmp_path: 
     site = LocalSite()
     site.open(CLUSTER, ports=1)
     pid = start(
-        site, tmp_path,
+        site,
+        tmp_path,
         """
         import os, signal, subprocess, sys, time
         signal.signal(signal.SIGTERM, signal.SIG_IGN)
@@ -82,7 +83,7 @@ def test_process_that_ignores_sigterm_and_its_escaped_child_are_ended(tmp_path: 
         open("child", "w").write(str(child.pid))
         time.sleep(600)
         """,
-    )  # fmt: skip
+    )
     child = int(wait_for(tmp_path / "child"))
     site.stop()
 

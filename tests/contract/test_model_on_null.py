@@ -15,10 +15,18 @@ from paceline.workbench import Workbench
 from street import paceline, run_study, study_of, to_toml
 
 LAW = {
-    "compute_s": 12e-3, "compute_per_sample_s": 1e-3, "alpha_s": 1e-4, "beta_s_per_byte": 2e-8, "overlap": 0.4,
-    "update_s": 3e-3, "overhead_s": 2e-3, "input_s": 1e-3, "input_per_sample_s": 0.0, "jitter": 0.02,
+    "compute_s": 12e-3,
+    "compute_per_sample_s": 1e-3,
+    "alpha_s": 1e-4,
+    "beta_s_per_byte": 2e-8,
+    "overlap": 0.4,
+    "update_s": 3e-3,
+    "overhead_s": 2e-3,
+    "input_s": 1e-3,
+    "input_per_sample_s": 0.0,
+    "jitter": 0.02,
     "run_jitter": 0.005,
-}  # fmt: skip
+}
 SEEDS = (1, 2, 3, 4, 5, 6)
 GRADIENT_BYTES = 4 * 61706
 """Of lenet5, which the laws pretend to train."""
@@ -35,12 +43,19 @@ def random_law(seed):
         return float(np.exp(generator.uniform(np.log(low), np.log(high))))
 
     law = {
-        "compute_s": between(2e-3, 40e-3), "compute_per_sample_s": between(1e-4, 4e-3), "alpha_s": between(5e-5, 1e-3),
-        "beta_s_per_byte": between(1e-8, 1e-7), "overlap": float(generator.uniform()), "update_s": between(5e-4, 5e-3),
-        "overhead_s": between(5e-4, 5e-3), "input_s": between(5e-4, 3e-3), "input_per_sample_s": between(1e-5, 3e-4),
-        "jitter": float(generator.uniform(0, 0.05)), "jitter_correlation": float(generator.uniform(0, 0.8)),
+        "compute_s": between(2e-3, 40e-3),
+        "compute_per_sample_s": between(1e-4, 4e-3),
+        "alpha_s": between(5e-5, 1e-3),
+        "beta_s_per_byte": between(1e-8, 1e-7),
+        "overlap": float(generator.uniform()),
+        "update_s": between(5e-4, 5e-3),
+        "overhead_s": between(5e-4, 5e-3),
+        "input_s": between(5e-4, 3e-3),
+        "input_per_sample_s": between(1e-5, 3e-4),
+        "jitter": float(generator.uniform(0, 0.05)),
+        "jitter_correlation": float(generator.uniform(0, 0.8)),
         "run_jitter": float(generator.uniform(0, 0.01)),
-    }  # fmt: skip
+    }
     if seed % 2:
         law |= {"slow_rank": 1, "slow_factor": float(generator.uniform(1.05, 1.5))}
     if seed % 3 == 0:
@@ -53,12 +68,19 @@ def random_law(seed):
 def truth_of(law):
     """What the law's knobs are to the model: a third of computing is the forward pass."""
     return {
-        "forward_s": law["compute_s"] / 3, "forward_per_sample_s": law["compute_per_sample_s"] / 3,
-        "backward_s": law["compute_s"] * 2 / 3, "backward_per_sample_s": law["compute_per_sample_s"] * 2 / 3,
-        "update_s": law["update_s"], "overhead_s": law["overhead_s"], "input_s": law["input_s"],
-        "input_per_sample_s": law["input_per_sample_s"], "alpha_s": law["alpha_s"],
-        "byte_s": law["beta_s_per_byte"], "start": 1 - law["overlap"], "contention": 0.0,
-    }  # fmt: skip
+        "forward_s": law["compute_s"] / 3,
+        "forward_per_sample_s": law["compute_per_sample_s"] / 3,
+        "backward_s": law["compute_s"] * 2 / 3,
+        "backward_per_sample_s": law["compute_per_sample_s"] * 2 / 3,
+        "update_s": law["update_s"],
+        "overhead_s": law["overhead_s"],
+        "input_s": law["input_s"],
+        "input_per_sample_s": law["input_per_sample_s"],
+        "alpha_s": law["alpha_s"],
+        "byte_s": law["beta_s_per_byte"],
+        "start": 1 - law["overlap"],
+        "contention": 0.0,
+    }
 
 
 def mean_step_s(law, workers, batch):
@@ -80,9 +102,12 @@ def mean_step_s(law, workers, batch):
 
 def calibrated_study(law=LAW, **changes):
     return study_of(
-        law, cluster={"workers_per_host": [1, 2], "oversubscribe": True},
-        workload={"batch_per_worker": [4, 16]}, measure={"steps": 100, "repeats": 4}, **changes,
-    )  # fmt: skip
+        law,
+        cluster={"workers_per_host": [1, 2], "oversubscribe": True},
+        workload={"batch_per_worker": [4, 16]},
+        measure={"steps": 100, "repeats": 4},
+        **changes,
+    )
 
 
 def measured(law, folder) -> Workbench:
@@ -153,11 +178,13 @@ def test_four_times_the_workers_are_predicted_within_two_per_cent(calibration, t
     said = predict(calibration, conditions_for(calibration, workers=workers, workers_per_host=workers, batch=batch))
     records = run_study(
         study_of(
-            LAW, cluster={"workers_per_host": workers, "oversubscribe": True}, workload={"batch_per_worker": batch},
+            LAW,
+            cluster={"workers_per_host": workers, "oversubscribe": True},
+            workload={"batch_per_worker": batch},
             measure={"steps": 200, "repeats": 3},
         ),
         tmp_path,
-    )  # fmt: skip
+    )
     steps = [summary.step_s for record in records if (summary := summarize(record))]
 
     assert said.step.value == pytest.approx(sum(steps) / len(steps), rel=0.02)
@@ -178,8 +205,20 @@ def test_the_command_line_calibrates_predicts_and_answers_in_json(tmp_path):
     assert "forward_per_sample_s" in done.stdout
     assert "next: paceline predict" in done.stderr
 
-    said = paceline(tmp_path, "predict", str(study), "--workers", "1..16", "--json", "--picture", str(tmp_path / "p.svg"),
-                    "--trace", str(tmp_path / "t.json"), "--chakra", str(tmp_path / "t.et"))  # fmt: skip
+    said = paceline(
+        tmp_path,
+        "predict",
+        str(study),
+        "--workers",
+        "1..16",
+        "--json",
+        "--picture",
+        str(tmp_path / "p.svg"),
+        "--trace",
+        str(tmp_path / "t.json"),
+        "--chakra",
+        str(tmp_path / "t.et"),
+    )
     assert said.returncode == 0, said.stderr
     answer = json.loads(said.stdout)
     assert [row["workers"] for row in answer["rows"]] == [1, 2, 4, 8, 16]
@@ -193,8 +232,22 @@ def test_the_command_line_calibrates_predicts_and_answers_in_json(tmp_path):
     assert json.loads((tmp_path / "t.json").read_text())["traceEvents"]
     assert (tmp_path / "t.et").read_bytes()
 
-    text = paceline(tmp_path, "predict", str(study), "--workers", "1..64", "--what-if", "bandwidth=x4", "--helps-most",
-                    "--epoch", "50000", "--price", "2", "--power", "300")  # fmt: skip
+    text = paceline(
+        tmp_path,
+        "predict",
+        str(study),
+        "--workers",
+        "1..64",
+        "--what-if",
+        "bandwidth=x4",
+        "--helps-most",
+        "--epoch",
+        "50000",
+        "--price",
+        "2",
+        "--power",
+        "300",
+    )
     assert text.returncode == 0, text.stderr
     assert "With the change" in text.stdout
     assert "Worth paying for" in text.stdout
@@ -226,8 +279,21 @@ def test_bad_input_says_what_to_type_next(tmp_path, args, words):
 
 
 def test_a_guess_needs_no_run_and_is_called_one(tmp_path):
-    done = paceline(tmp_path, "predict", "--device", "V100-SXM2", "--model", "resnet50", "--network", "10GbE", "--json",
-                    "--workers", "1..64", "--batch", "32")  # fmt: skip
+    done = paceline(
+        tmp_path,
+        "predict",
+        "--device",
+        "V100-SXM2",
+        "--model",
+        "resnet50",
+        "--network",
+        "10GbE",
+        "--json",
+        "--workers",
+        "1..64",
+        "--batch",
+        "32",
+    )
     answer = json.loads(done.stdout)
 
     assert answer["by"] == "guessed"

@@ -37,12 +37,16 @@ GRAPH = {
     "name": "tiny",
     "layers": [
         {"name": "input", "kind": "input", "parameters": []},
-        {"name": "fc", "kind": "linear", "parameters": [
-            {"name": "weight", "shape": [500, 500], "trainable": True},
-            {"name": "frozen", "shape": [500], "trainable": False},
-        ]},
+        {
+            "name": "fc",
+            "kind": "linear",
+            "parameters": [
+                {"name": "weight", "shape": [500, 500], "trainable": True},
+                {"name": "frozen", "shape": [500], "trainable": False},
+            ],
+        },
     ],
-}  # fmt: skip
+}
 CLOCK_GRAIN_S = 1e-6
 PATIENCE_S = 60
 """Far beyond what any of this takes; only a defect reaches it."""
@@ -56,29 +60,51 @@ class Ranks:
         self.knobs = {name: knob.default for name, knob in KNOBS.items()} | {"time": "law"} | changed
         trial = Trial(
             workload=WorkloadChoice(
-                model="tiny", options={}, graph="0" * 16, batch_per_worker=BATCH, scaling="weak",
-                input="resident", loader_workers=0, seed=0,
+                model="tiny",
+                options={},
+                graph="0" * 16,
+                batch_per_worker=BATCH,
+                scaling="weak",
+                input="resident",
+                loader_workers=0,
+                seed=0,
             ),
             framework=FrameworkChoice(
-                name="null", strategy="allreduce", strategy_class="exact", knobs=self.knobs,
-                environment="", lock="",
+                name="null",
+                strategy="allreduce",
+                strategy_class="exact",
+                knobs=self.knobs,
+                environment="",
+                lock="",
             ),
             cluster=ClusterChoice(
-                site="local", hosts=1, workers_per_host=workers, threads_per_worker=1, device="cpu",
-                network=None, oversubscribe=True,
+                site="local",
+                hosts=1,
+                workers_per_host=workers,
+                threads_per_worker=1,
+                device="cpu",
+                network=None,
+                oversubscribe=True,
             ),
             measure=MeasureChoice(warmup_steps=warmup_steps, steps=steps, layers=False),
             limits=Limits(time_s=PATIENCE_S, memory_bytes=None),
-        )  # fmt: skip
+        )
         topology = Topology(
             hosts=(Host(name="here", address="127.0.0.1", cores=(0,), ports=tuple(free_ports(1, "127.0.0.1"))),)
         )
         self.port = topology.hosts[0].ports[0]
         processes = NULL.processes(trial, topology)
         job = make_job(
-            trial, run_id="run", repeat=repeat, module=NULL.module, graph=GRAPH, topology=topology,
-            processes=processes, weights=None, data_index=None,
-        )  # fmt: skip
+            trial,
+            run_id="run",
+            repeat=repeat,
+            module=NULL.module,
+            graph=GRAPH,
+            topology=topology,
+            processes=processes,
+            weights=None,
+            data_index=None,
+        )
         (folder / "job.json").write_text(json.dumps(job), encoding="utf-8")
         self.argv = [[python, *process.argv] for process in processes]
         self.running = []

@@ -131,11 +131,13 @@ def test_every_placeholder_is_filled_in_with_the_value_of_the_trial(tmp_path: Pa
     data = {
         "study": {"name": "s"},
         "workload": {
-            "script": "train.py", "batch_per_worker": 8, "arguments": " ".join(f"{{{name}}}" for name in PLACEHOLDERS),
+            "script": "train.py",
+            "batch_per_worker": 8,
+            "arguments": " ".join(f"{{{name}}}" for name in PLACEHOLDERS),
         },
         "cluster": {"workers_per_host": 2, "threads_per_worker": 1, "oversubscribe": True},
         "measure": {"seed": 5},
-    }  # fmt: skip
+    }
     bench = Workbench(read_study(data, source=str(tmp_path / "s.toml")), tmp_path / "store")
     (trial,) = bench.trials()
     workload = bench.workload(trial.workload.model, trial.workload.options)
@@ -188,9 +190,13 @@ def test_own_graph_example_runs_and_its_options_are_an_axis(tmp_path: Path) -> N
 
 def test_own_graph_example_runs_alone() -> None:
     printed = subprocess.run(
-        [sys.executable, "model.py"], cwd=EXAMPLES / "own_graph", check=True, capture_output=True, text=True,
+        [sys.executable, "model.py"],
+        cwd=EXAMPLES / "own_graph",
+        check=True,
+        capture_output=True,
+        text=True,
         env={**os.environ, "PYTHONPATH": str(ROOT / "src")},
-    ).stdout  # fmt: skip
+    ).stdout
 
     assert "global_avg_pool" in printed
 
@@ -209,9 +215,13 @@ def test_error_in_a_graph_file_is_told_without_a_traceback(tmp_path: Path) -> No
 @pytest.mark.processes
 def test_marked_example_runs_alone_and_measured(tmp_path: Path) -> None:
     alone = subprocess.run(
-        [sys.executable, "train_marked.py", "--steps", "10"], cwd=EXAMPLES / "own_script", check=True,
-        capture_output=True, text=True, env={**os.environ, "PYTHONPATH": str(worker_folder(tmp_path))},
-    )  # fmt: skip
+        [sys.executable, "train_marked.py", "--steps", "10"],
+        cwd=EXAMPLES / "own_script",
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": str(worker_folder(tmp_path))},
+    )
     records = Workbench(load_study(EXAMPLES / "own_script" / "marked.toml"), tmp_path / "store").run()
 
     assert alone.stdout.startswith("loss ")
@@ -247,8 +257,10 @@ def test_worker_is_a_wheel_of_its_own_without_dependencies(tmp_path: Path) -> No
         pytest.skip("no uv to build it with")
     built = subprocess.run(
         [str(uv), "build", "--wheel", "--out-dir", str(tmp_path / "wheel"), str(ROOT / "packaging" / "worker")],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        check=False,
+    )
     if built.returncode and "hatchling" in built.stderr:
         pytest.skip(f"hatchling cannot be had: {built.stderr[-300:]}")
     assert built.returncode == 0, built.stderr
@@ -257,9 +269,17 @@ def test_worker_is_a_wheel_of_its_own_without_dependencies(tmp_path: Path) -> No
     (metadata,) = (tmp_path / "unpacked").glob("*.dist-info/METADATA")
     program = "from paceline_worker import mark; print(mark.steps([1, 2]), mark.__file__)"
     printed = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(tmp_path / 'unpacked')!r}); {program}"],
-        capture_output=True, text=True, check=True,
-    ).stdout  # fmt: skip
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            f"import sys; sys.path.insert(0, {str(tmp_path / 'unpacked')!r}); {program}",
+        ],
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout
 
     assert "Requires-Dist" not in metadata.read_text(encoding="utf-8")
     assert "Requires-Python: >=3.6" in metadata.read_text(encoding="utf-8")

@@ -16,9 +16,17 @@ from schemas import assert_valid
 from street import command_environment, paceline, study_of, to_toml
 
 CHEAP = {
-    "compute_s": 12e-3, "compute_per_sample_s": 1e-3, "alpha_s": 1e-4, "beta_s_per_byte": 2e-8, "overlap": 0.4,
-    "update_s": 3e-3, "overhead_s": 2e-3, "input_s": 1e-3, "jitter": 0.02, "run_jitter": 0.005,
-}  # fmt: skip
+    "compute_s": 12e-3,
+    "compute_per_sample_s": 1e-3,
+    "alpha_s": 1e-4,
+    "beta_s_per_byte": 2e-8,
+    "overlap": 0.4,
+    "update_s": 3e-3,
+    "overhead_s": 2e-3,
+    "input_s": 1e-3,
+    "jitter": 0.02,
+    "run_jitter": 0.005,
+}
 """A law by which more workers pay."""
 DEAR = {**CHEAP, "alpha_s": 30e-3, "overlap": 0.0}
 """One by which each exchange takes longer than the step that it spares."""
@@ -36,9 +44,12 @@ def throughput(law: dict[str, Any], workers: int, batch: int) -> float:
 def calibrated(folder: Path, law: dict[str, Any]) -> Path:
     """A folder with a study of one and two workers that was run and fitted."""
     study = study_of(
-        law, name="street", cluster={"workers_per_host": [1, 2]}, workload={"batch_per_worker": list(BATCHES)},
+        law,
+        name="street",
+        cluster={"workers_per_host": [1, 2]},
+        workload={"batch_per_worker": list(BATCHES)},
         measure={"steps": 50, "repeats": 3},
-    )  # fmt: skip
+    )
     (folder / "study.toml").write_text(to_toml(study), encoding="utf-8")
     done = paceline(folder, "calibrate", "study.toml", "--budget", "0s")
     assert done.returncode == 0, done.stderr
@@ -184,8 +195,13 @@ def test_with_the_best_held_out_it_is_recommended_all_the_same(cheap: Path) -> N
     program = Path(__file__).parents[2] / "benchmarks" / "regret.py"
     done = subprocess.run(
         [sys.executable, str(program), "study.toml", "--store", str(cheap / "store"), "--json"],
-        cwd=cheap, env=command_environment(cheap), capture_output=True, text=True, check=False, timeout=300,
-    )  # fmt: skip
+        cwd=cheap,
+        env=command_environment(cheap),
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
 
     assert done.returncode == 0, done.stderr
     (contest,) = json.loads(done.stdout)["rows"]

@@ -43,9 +43,15 @@ class Pipes(RemoteSite):
 
 def cluster(hosts: int = 2, threads: int = 1, *, oversubscribe: bool = True) -> ClusterChoice:
     return ClusterChoice(
-        site="pipes", hosts=hosts, workers_per_host=1, threads_per_worker=threads, device="cpu", network=None,
-        oversubscribe=oversubscribe, options={"python": "python3", "interface": None},
-    )  # fmt: skip
+        site="pipes",
+        hosts=hosts,
+        workers_per_host=1,
+        threads_per_worker=threads,
+        device="cpu",
+        network=None,
+        oversubscribe=oversubscribe,
+        options={"python": "python3", "interface": None},
+    )
 
 
 @pytest.fixture
@@ -121,9 +127,10 @@ def test_end_of_the_connection_ends_what_was_started(site: Pipes, tmp_path: Path
     site.open(cluster(), ports=1)
     # Leaves its group and its parent: only what it inherited tells whose it is.
     start(
-        site, tmp_path,
+        site,
+        tmp_path,
         "import os, time\nif os.fork(): os._exit(0)\nos.setsid()\nopen('pid', 'w').write(str(os.getpid()))\ntime.sleep(1000)",
-    ).wait()  # fmt: skip
+    ).wait()
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
     site.leave()
 

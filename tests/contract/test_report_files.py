@@ -34,8 +34,12 @@ def test_all_files_at_once_and_on_stdout_the_answer_the_recommendation_and_the_p
     assert {path.name for path in place.glob("r.*")} == {"r.html", "r.md", "r.tex"}
     pictures = sorted((place / "figures").iterdir())
     assert {path.name.split("-")[0] for path in pictures} == {
-        "ladder", "phases", "scaling", "throughput", "timeline",
-    }  # fmt: skip
+        "ladder",
+        "phases",
+        "scaling",
+        "throughput",
+        "timeline",
+    }
     for path in pictures:
         assert ET.fromstring(path.read_text(encoding="utf-8")).get("viewBox")
         assert f"written: figures/{path.name}" in done.stderr

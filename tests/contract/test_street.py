@@ -18,9 +18,11 @@ from street import run_study, study_of
 
 def law_of(record: Record) -> dict[str, float]:
     return law_step_s(
-        record.trial.framework.knobs, record.trial.workers, record.trial.workload.batch_per_worker,
+        record.trial.framework.knobs,
+        record.trial.workers,
+        record.trial.workload.batch_per_worker,
         record.inputs["gradient_bytes"],
-    )  # fmt: skip
+    )
 
 
 def measured(record: Record, column: str) -> np.ndarray:
@@ -67,8 +69,10 @@ def test_default_law_takes_fifty_milliseconds(tmp_path: Path) -> None:
 def test_efficiency_agrees_with_the_law_within_its_interval(tmp_path: Path) -> None:
     study = study_of(
         {"jitter": 0.05, "jitter_correlation": 0.5, "run_jitter": 0.005},
-        cluster={"workers_per_host": [1, 2]}, measure={"repeats": 5, "steps": 40}, workload={"model": "resnet20"},
-    )  # fmt: skip
+        cluster={"workers_per_host": [1, 2]},
+        measure={"repeats": 5, "steps": 40},
+        workload={"model": "resnet20"},
+    )
     records = run_study(study, tmp_path)
     rows = {row.workers: row for row in compare(records).rows}
     law = law_of(next(record for record in records if record.trial.workers == 2))
@@ -118,8 +122,9 @@ def test_each_fault_is_a_record_with_its_outcome_and_the_other_trial_finishes(
     }
     study = study_of(
         {"fault": [fault, "none"], "fault_rank": 1, "fault_step": 5, "fault_bytes": "400MiB"},
-        cluster={"workers_per_host": 2}, measure={"repeats": 1, **limits.get(fault, {})},
-    )  # fmt: skip
+        cluster={"workers_per_host": 2},
+        measure={"repeats": 1, **limits.get(fault, {})},
+    )
     records = {record.trial.framework.knobs["fault"]: record for record in run_study(study, tmp_path)}
 
     assert records["none"].ok

@@ -50,11 +50,10 @@ def test_path_of_a_rank_is_the_private_folder_and_its_environment(name: str, tmp
     in_host = environment.command([]) == [sys.executable]
     allowed = ("", private, *seen["standard"], *seen["site"])
     strangers = [
-        path for path in seen["path"]
-        if path not in allowed
-        and not path.endswith((".zip", "/lib-dynload"))
-        and not (path == own_source and in_host)
-    ]  # fmt: skip
+        path
+        for path in seen["path"]
+        if path not in allowed and not path.endswith((".zip", "/lib-dynload")) and not (path == own_source and in_host)
+    ]
 
     assert strangers == []
     assert seen["ours"]["paceline_worker"]
@@ -94,8 +93,16 @@ def test_host_and_worker_agree_on_version_and_exit_codes() -> None:
 def test_worker_runs_alone_without_the_host(tmp_path: Path) -> None:
     folder = worker_folder(tmp_path)
     done = subprocess.run(
-        [sys.executable, "-I", "-S", "-c", f"import sys; sys.path.insert(0, {str(folder)!r}); import paceline_worker.__main__"],
-        capture_output=True, text=True, check=False,
-    )  # fmt: skip
+        [
+            sys.executable,
+            "-I",
+            "-S",
+            "-c",
+            f"import sys; sys.path.insert(0, {str(folder)!r}); import paceline_worker.__main__",
+        ],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
 
     assert done.returncode == 0, done.stderr

@@ -44,9 +44,15 @@ class Hosts:
         """
         self.folder = folder
         choice = ClusterChoice(
-            site="lab", hosts=TRAINING + login_node, workers_per_host=1, threads_per_worker=1, device="cpu", network=network,
-            oversubscribe=True, options={**{name: knob.default for name, knob in KNOBS.items()}, **options},
-        )  # fmt: skip
+            site="lab",
+            hosts=TRAINING + login_node,
+            workers_per_host=1,
+            threads_per_worker=1,
+            device="cpu",
+            network=network,
+            oversubscribe=True,
+            options={**{name: knob.default for name, knob in KNOBS.items()}, **options},
+        )
         how, bases = privilege(), cgroups.find_bases()
         assert how is not None
         groups = cgroups.Groups(bases, cgroups.owner_of_this_process()) if bases else None
@@ -68,17 +74,26 @@ class Hosts:
         """A daemon on a host, its output in `<name>.log`."""
         with (self.folder / f"{name}.log").open("wb") as log:
             popen = subprocess.Popen(
-                self.command(host, argv), env={**os.environ, **env}, stdin=subprocess.DEVNULL, stdout=log,
-                stderr=subprocess.STDOUT, start_new_session=True,
-            )  # fmt: skip
+                self.command(host, argv),
+                env={**os.environ, **env},
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                start_new_session=True,
+            )
         self._started.append(popen)
         return popen
 
     def run(self, host: int, argv: Sequence[str], **env: str) -> subprocess.CompletedProcess[str]:
         return subprocess.run(
-            self.command(host, argv), env={**os.environ, **env}, capture_output=True, text=True, check=False,
-            stdin=subprocess.DEVNULL, timeout=600,
-        )  # fmt: skip
+            self.command(host, argv),
+            env={**os.environ, **env},
+            capture_output=True,
+            text=True,
+            check=False,
+            stdin=subprocess.DEVNULL,
+            timeout=600,
+        )
 
     def wait_for(self, what: str, true: Callable[[], bool]) -> None:
         deadline = time.monotonic() + PATIENCE_S

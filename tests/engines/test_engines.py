@@ -54,9 +54,14 @@ class Engine:
         """Run a study from where the user is; its records."""
         env = {**command_environment(folder), **self.env, "PYTHONPATH": os.pathsep.join(sys.path)}
         done = subprocess.run(
-            self.hosts.command(self.hosts.login, self.command(folder, study)), env=env, cwd=folder, capture_output=True, text=True,
-            check=False, timeout=600,
-        )  # fmt: skip
+            self.hosts.command(self.hosts.login, self.command(folder, study)),
+            env=env,
+            cwd=folder,
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=600,
+        )
         assert done.returncode in {0, 1}, done.stdout + done.stderr
         with open_store(folder / "store") as store:
             return store.records()
@@ -102,8 +107,12 @@ def by_ray(hosts: Hosts) -> Engine:
 
 
 ENGINES: dict[str, Callable[[Hosts], Engine]] = {
-    "ssh": by_ssh, "mpi": by_mpi, "sbatch": by_sbatch, "srun": by_srun, "ray": by_ray,
-}  # fmt: skip
+    "ssh": by_ssh,
+    "mpi": by_mpi,
+    "sbatch": by_sbatch,
+    "srun": by_srun,
+    "ray": by_ray,
+}
 
 
 @pytest.fixture(params=ENGINES)

@@ -94,8 +94,11 @@ def test_environment_holds_exactly_its_lock(tmp_path, tool):
     }
     answer = subprocess.run(
         environment.command(["-c", "import pacetiny, sys; print(pacetiny.VERSION, sys.prefix)"]),
-        env=environment.variables(), capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        env=environment.variables(),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
     assert answer.stdout.split() == ["1.0", str(environment.folder)]
     assert f"with {tool}" in lines[-1]
 

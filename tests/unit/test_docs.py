@@ -138,8 +138,11 @@ def test_protocol_page_names_version_events_job_keys_and_exit_codes() -> None:
     assert set(first_cells(section("Events", page))) == events
     assert set(first_cells(section("The job", page))) == keys
     assert {int(c) for c in re.findall(r"^\| (\d+) \|", section("Exit codes of a worker", page), re.MULTILINE)} == {
-        0, protocol.EXIT_CRASHED, protocol.EXIT_MEMORY, protocol.EXIT_ENDED,
-    }  # fmt: skip
+        0,
+        protocol.EXIT_CRASHED,
+        protocol.EXIT_MEMORY,
+        protocol.EXIT_ENDED,
+    }
 
 
 def test_protocol_page_names_every_fact_that_the_host_reads() -> None:

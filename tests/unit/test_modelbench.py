@@ -52,8 +52,13 @@ def test_strong_scaling_shares_the_batch_and_stops_where_it_cannot_be_shared():
     (curve,) = curves_of(strong()).values()
 
     assert [(one.conditions.workers, one.conditions.batch) for one in curve] == [
-        (1, 32.0), (2, 16.0), (4, 8.0), (8, 4.0), (16, 2.0), (32, 1.0),
-    ]  # fmt: skip
+        (1, 32.0),
+        (2, 16.0),
+        (4, 8.0),
+        (8, 4.0),
+        (16, 2.0),
+        (32, 1.0),
+    ]
     (odd,) = curves_of(strong((1, 2), batch=12)).values()
     assert [one.conditions.workers for one in odd] == [1, 2, 4]
 
@@ -80,9 +85,13 @@ def test_dilated_rows_are_in_another_time_than_the_model():
 )
 def test_messages_of_a_calibration_are_no_larger_than_the_slowest_link_carries_in_half_a_second(network, sizes):
     cluster = {"site": "lab", "hosts": 2, **({"network": network} if network else {})}
-    study = read_study({
-        "study": {"name": "s"}, "workload": {"model": "mlp", "batch_per_worker": 8}, "framework": {"name": "null"},
-        "cluster": cluster,
-    })  # fmt: skip
+    study = read_study(
+        {
+            "study": {"name": "s"},
+            "workload": {"model": "mlp", "batch_per_worker": 8},
+            "framework": {"name": "null"},
+            "cluster": cluster,
+        }
+    )
 
     assert message_sizes(study) == sizes

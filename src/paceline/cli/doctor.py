@@ -79,13 +79,15 @@ def examine(name: str, *, strict: bool = False) -> list[dict[str, Any]]:
     rows = [_row(name, ready, version, state.reason or "", fix)]
     rows += [
         _row(
-            f"{name}-{device}", "untested", None,
+            f"{name}-{device}",
+            "untested",
+            None,
             f"the {device} path is written but was never run by us",
             f"try it with cluster.device = '{device}' and framework.interpreter = a Python that has it",
         )
         for device, tried in framework.capabilities.devices.items()
         if tried == "untested"
-    ]  # fmt: skip
+    ]
     return rows
 
 

@@ -24,9 +24,10 @@ def add_parser(commands: Any) -> None:
         "--experiments", metavar="DIR", help="write the study files that would confirm the findings there"
     )
     parser.add_argument(
-        "--regressions", action="store_true",
+        "--regressions",
+        action="store_true",
         help=f"when did trials of the study become slower? exit code {RegressionError.exit_code} if one did",
-    )  # fmt: skip
+    )
     parser.add_argument(
         "--least", default=LEAST, help="with --regressions: a smaller change does not count (default: %(default)s)"
     )

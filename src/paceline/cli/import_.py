@@ -22,13 +22,15 @@ def add_parser(commands: Any) -> None:
         "study", help="study file (TOML) whose model shall know it; or, by itself, records (export --format archive)"
     )
     parser.add_argument(
-        "file", nargs="*",
+        "file",
+        nargs="*",
         help="output of nccl-tests or OSU, a layer trace (CSV), a PyTorch profile (JSON); with --as-run one a rank",
-    )  # fmt: skip
+    )
     parser.add_argument(
-        "--as-run", action="store_true",
+        "--as-run",
+        action="store_true",
         help="keep profiles as a run of the study, for explain and report; they are never ranked against measured runs",
-    )  # fmt: skip
+    )
     parser.add_argument("--kind", choices=KINDS, help="by default told from what is in the file")
     parser.add_argument("--framework", help="whose steps it is about; by default every framework's of the study")
     parser.add_argument("--workers", type=int, help="ranks that took part, where the file does not say")
@@ -53,14 +55,26 @@ def main(args: argparse.Namespace) -> int:
     (file,) = args.file
     bandwidth, latency = network(args.network)
     setting = Setting(
-        framework=args.framework, workers=args.workers, hosts=args.hosts, batch=args.batch, bandwidth=bandwidth,
+        framework=args.framework,
+        workers=args.workers,
+        hosts=args.hosts,
+        batch=args.batch,
+        bandwidth=bandwidth,
         latency_s=latency,
-    )  # fmt: skip
+    )
     found = read_import(_text(Path(file)), file=Path(file).name, kind=args.kind, setting=setting)
     path = add_import(store_folder(args.store), study.name, found)
     if args.json:
-        emit({"study": study.name, "file": found.file, "kind": found.kind, "workers": found.setting.workers,
-              "tells": dict(found.told), "kept_in": str(path)})  # fmt: skip
+        emit(
+            {
+                "study": study.name,
+                "file": found.file,
+                "kind": found.kind,
+                "workers": found.setting.workers,
+                "tells": dict(found.told),
+                "kept_in": str(path),
+            }
+        )
     else:
         from paceline.report.model import imported_text
 
@@ -79,8 +93,16 @@ def _records(args: argparse.Namespace) -> int:
     folder = store_folder(args.store)
     added, known = unpack_archive(path, folder)
     if args.json:
-        emit({"study": None, "file": path.name, "kind": "archive", "workers": None,
-              "tells": {"added": added, "known": known}, "kept_in": str(folder)})  # fmt: skip
+        emit(
+            {
+                "study": None,
+                "file": path.name,
+                "kind": "archive",
+                "workers": None,
+                "tells": {"added": added, "known": known},
+                "kept_in": str(folder),
+            }
+        )
     else:
         show(f"{path.name}: {added} run(s) added" + (f", {known} were here already" if known else ""))
         say(f"next: {command(args, 'report', 'STUDY')}")
@@ -100,15 +122,26 @@ def _as_run(args: argparse.Namespace) -> int:
     workload = bench.workload(trial.workload.model, trial.workload.options)
     paths = [Path(name) for name in args.file]
     record = run_of(
-        [_text(path) for path in paths], trial, study=study.name, started=max(path.stat().st_mtime for path in paths),
+        [_text(path) for path in paths],
+        trial,
+        study=study.name,
+        started=max(path.stat().st_mtime for path in paths),
         gradient_bytes=cost(workload).gradient_bytes if isinstance(workload, Graph) else None,
-    )  # fmt: skip
+    )
     with Store.open(bench.folder, create=True) as store:
         store.add(record)
     told = {"run": record.run_id, "steps": record.samples.num_rows // trial.ranks if record.samples else 0}
     if args.json:
-        emit({"study": study.name, "file": ", ".join(path.name for path in paths), "kind": "kineto",
-              "workers": trial.workers, "tells": told, "kept_in": str(bench.folder)})  # fmt: skip
+        emit(
+            {
+                "study": study.name,
+                "file": ", ".join(path.name for path in paths),
+                "kind": "kineto",
+                "workers": trial.workers,
+                "tells": told,
+                "kept_in": str(bench.folder),
+            }
+        )
     else:
         show(f"{told['run']}: {told['steps']} steps of {trial.ranks} rank(s)")
         say(f"next: {command(args, 'explain', args.study)}")

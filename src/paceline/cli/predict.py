@@ -64,12 +64,14 @@ def main(args: argparse.Namespace) -> int:
         predictions = [predict(*changed(calibration, one, changes)) for one in asked]
         answers.append(
             {
-                "calibration": calibration, "predictions": predictions, "knee": knee(predictions),
+                "calibration": calibration,
+                "predictions": predictions,
+                "knee": knee(predictions),
                 "worth": worth_paying(predictions),
                 "without": [predict(calibration, one) for one in asked] if changes else [],
                 "helps": single_changes(calibration, asked[-1]) if args.helps_most else [],
             }
-        )  # fmt: skip
+        )
     if args.picture:
         _draw(args, answers)
     if args.trace or args.chakra:
@@ -137,9 +139,11 @@ def _guess(args: argparse.Namespace) -> Calibration:
         model = load_study(args.study).axes["workload.model"][0]
     if not model:
         raise PacelineError("--device: guesses for which model?", hint="add --model resnet50")
-    return guess(load_workload(model, {}), device(args.device), **{
-        key: getattr(args, key) for key in ("framework", "strategy") if getattr(args, key)
-    })  # fmt: skip
+    return guess(
+        load_workload(model, {}),
+        device(args.device),
+        **{key: getattr(args, key) for key in ("framework", "strategy") if getattr(args, key)},
+    )
 
 
 def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int) -> Any:
@@ -155,9 +159,13 @@ def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int
             )
         batch = args.batch_global // workers
     return conditions_for(
-        calibration, workers=workers, workers_per_host=args.workers_per_host, batch=batch, bandwidth=bandwidth,
+        calibration,
+        workers=workers,
+        workers_per_host=args.workers_per_host,
+        batch=batch,
+        bandwidth=bandwidth,
         latency_s=latency,
-    )  # fmt: skip
+    )
 
 
 def network(text: str | None) -> tuple[float | None, float | None]:
@@ -196,13 +204,16 @@ def _json(args: argparse.Namespace, answer: dict[str, Any]) -> dict[str, Any]:
 
     calibration, extras = answer["calibration"], _extras(args)
     return {
-        "family": calibration.to_json()["family"], "by": calibration.by,
+        "family": calibration.to_json()["family"],
+        "by": calibration.by,
         "rows": [{**one.to_json(), **paid(one, extras)} for one in answer["predictions"]],
         "without_change": [one.to_json() for one in answer["without"]],
-        "knee": answer["knee"], "worth_paying": answer["worth"],
+        "knee": answer["knee"],
+        "worth_paying": answer["worth"],
         "helps_most": [{"change": change, "step_ratio": ratio} for change, ratio in answer["helps"]],
-        "unidentified": list(calibration.unidentified), "remarks": list(calibration.remarks),
-    }  # fmt: skip
+        "unidentified": list(calibration.unidentified),
+        "remarks": list(calibration.remarks),
+    }
 
 
 def _draw(args: argparse.Namespace, answers: Sequence[dict[str, Any]]) -> None:

@@ -87,9 +87,13 @@ def _given(args: argparse.Namespace) -> Study:
 def _made(args: argparse.Namespace) -> Study:
     """A study of the flags alone."""
     framework, site = args.framework or FRAMEWORK, args.site or SITE
-    workers, hosts = (given if given is not None else usual for given, usual in (
-        (args.workers, max(WORKERS, args.hosts or HOSTS)), (args.hosts, HOSTS),
-    ))  # fmt: skip
+    workers, hosts = (
+        given if given is not None else usual
+        for given, usual in (
+            (args.workers, max(WORKERS, args.hosts or HOSTS)),
+            (args.hosts, HOSTS),
+        )
+    )
     if workers < 1 or hosts < 1 or workers % hosts:
         raise PacelineError(
             f"--workers {workers}: cannot be dealt out equally to {hosts} host(s)", hint="take a multiple of --hosts"

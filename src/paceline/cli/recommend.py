@@ -19,13 +19,13 @@ GOAL = "throughput"
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("recommend", help="what to choose for a goal within limits")
     parser.add_argument("study", help="study file (TOML) that was run, best of all calibrated")
+    parser.add_argument("--goal", default=GOAL, help="throughput, epoch-time, cost or energy (default: %(default)s)")
     parser.add_argument(
-        "--goal", default=GOAL, help="throughput, epoch-time, cost or energy (default: %(default)s)"
-    )  # fmt: skip
-    parser.add_argument(
-        "--within", default="", metavar="LIMITS",
+        "--within",
+        default="",
+        metavar="LIMITS",
         help='e.g. "workers<=8,hosts<=4,memory<=16GB,framework=torch|jax,budget<=100,deadline<=12h"',
-    )  # fmt: skip
+    )
     parser.add_argument("--epoch", type=float, metavar="SAMPLES", help="samples of an epoch")
     parser.add_argument("--price", type=float, metavar="P", help="of a host and hour, in your currency")
     parser.add_argument("--power", type=float, metavar="W", help="of a host, in watts")
@@ -33,9 +33,12 @@ def add_parser(commands: Any) -> None:
         "--from", dest="present", metavar="TRIAL", help="what is in use now; by default the first trial"
     )
     parser.add_argument(
-        "--allow", action="append", default=[], metavar="CLASS",
+        "--allow",
+        action="append",
+        default=[],
+        metavar="CLASS",
         help="rank strategies of this class too: approximate, asynchronous",
-    )  # fmt: skip
+    )
     parser.add_argument("--try", dest="try_", action="store_true", help="run what would settle it, then advise again")
     parser.add_argument(
         "--budget", default=BUDGET, help="time for that, checked between its studies (default: %(default)s)"
@@ -52,9 +55,12 @@ def main(args: argparse.Namespace) -> int:
     from paceline.workbench import Workbench
 
     wish = wish_for(
-        args.goal, Prices(epoch=args.epoch, price=args.price, power=args.power), args.within, allow=tuple(args.allow),
+        args.goal,
+        Prices(epoch=args.epoch, price=args.price, power=args.power),
+        args.within,
+        allow=tuple(args.allow),
         present=args.present,
-    )  # fmt: skip
+    )
     try:
         seconds = parse_quantity(args.budget, SECONDS)
     except ValueError as error:

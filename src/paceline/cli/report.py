@@ -77,22 +77,29 @@ def gather(
 
     rows = _last_runs(found, records)
     return ReportData(
-        study=study.name, question=study.question, results=found,
+        study=study.name,
+        question=study.question,
+        results=found,
         source=Source(
-            runs=len(records), began=min(record.started for record in records),
+            runs=len(records),
+            began=min(record.started for record in records),
             ended=max(record.started + record.elapsed_s for record in records),
             versions=tuple(dict.fromkeys(record.paceline for record in records)),
         ),
-        curves=_curves(args, study, found, records), explanations=_explanations(args, study, found),
+        curves=_curves(args, study, found, records),
+        explanations=_explanations(args, study, found),
         advice=_advice(args, study, found),
-        timelines=_timelines(rows), resources=_resources(rows),
-        machines=_machines(records), environments=_environments(records),
+        timelines=_timelines(rows),
+        resources=_resources(rows),
+        machines=_machines(records),
+        environments=_environments(records),
         command=command(args, "run", args.study, "--again"),
         commands={
-            "run": command(args, "run", args.study), "calibrate": command(args, "calibrate", args.study),
+            "run": command(args, "run", args.study),
+            "calibrate": command(args, "calibrate", args.study),
             "check": command(args, "check", "fairness", args.study),
         },
-    )  # fmt: skip
+    )
 
 
 def _explanations(args: argparse.Namespace, study: Study, found: Comparison | Collectives) -> Sequence[Explanation]:
@@ -143,10 +150,14 @@ def _text(args: argparse.Namespace, study: Study, found: Comparison | Collective
     from paceline.report.text import report
 
     return report(
-        study=study.name, question=study.question, results=found, machines=_machines(records),
-        environments=_environments(records), command=command(args, "run", args.study, "--again"),
+        study=study.name,
+        question=study.question,
+        results=found,
+        machines=_machines(records),
+        environments=_environments(records),
+        command=command(args, "run", args.study, "--again"),
         width=WIDTH if args.output else width(),
-    )  # fmt: skip
+    )
 
 
 def _document(
@@ -231,10 +242,12 @@ def _last_runs(found: Comparison | Collectives, records: Sequence[Record]) -> di
         mine = [
             record
             for record in records
-            if record.ok and record.kind == MEASUREMENT and record.trial.id == row.trial
+            if record.ok
+            and record.kind == MEASUREMENT
+            and record.trial.id == row.trial
             and (record.machine.get("id"), fingerprint(record)) == (row.machine, row.fingerprint)
             and measured_samples(record) is not None
-        ]  # fmt: skip
+        ]
         if mine:
             runs[row.key] = max(mine, key=lambda record: record.repeat)
     return runs

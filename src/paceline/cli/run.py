@@ -107,13 +107,15 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str) -> C
     comparison = bench.comparison()
     plan = bench.plan()
     if args.json:
-        emit({
-            "study": study.name,
-            "new": [run_json(record) for record in new],
-            "runs": [run_json(record) for record in records],
-            "skipped": plan.to_json()["skipped"],
-            **results_json(bench, comparison),
-        })  # fmt: skip
+        emit(
+            {
+                "study": study.name,
+                "new": [run_json(record) for record in new],
+                "runs": [run_json(record) for record in records],
+                "skipped": plan.to_json()["skipped"],
+                **results_json(bench, comparison),
+            }
+        )
     else:
         show_results(bench, comparison)
     here = machine()["id"]

@@ -13,8 +13,10 @@ from paceline.errors import PacelineError
 PUBLISHED = "PACELINE_PUBLISHED"
 """Names a folder with the published tables."""
 STEP_TIMES, TRACE, SPEEDS = (
-    "pollux_sia_steptimes.csv", "traces/hkbu_googlenet_layerwise_k80.csv", "hkbu_mgwfbp_bcaffe_real.csv"
-)  # fmt: skip
+    "pollux_sia_steptimes.csv",
+    "traces/hkbu_googlenet_layerwise_k80.csv",
+    "hkbu_mgwfbp_bcaffe_real.csv",
+)
 FIT = "num_nodes<=4"
 WAIT_FREE, GOOGLENET, GOOGLENET_BATCH = "WFBP", "GoogleNet", 64.0
 
@@ -107,9 +109,10 @@ def googlenet_replay(folder: Path) -> list[Any]:
     _, rows = read_table(folder / TRACE)
     _, speeds = read_table(folder / SPEEDS)
     measured = {
-        int(row["nodes"]): float(number(row["value"]) or 0.0) for row in speeds
+        int(row["nodes"]): float(number(row["value"]) or 0.0)
+        for row in speeds
         if row["model"] == GOOGLENET and row["strategy"] == WAIT_FREE and row["metric"] == "throughput"
-    }  # fmt: skip
+    }
     traces = [trace for trace in layer_traces(rows) if WAIT_FREE in trace.name]
     return replay(traces, measured, batch=GOOGLENET_BATCH)
 

@@ -41,9 +41,12 @@ class SizeRow:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "size": self.size, "time_s": self.time.to_json(), "algbw": self.algbw.to_json(),
-            "busbw": self.busbw.to_json(), "rounds": self.rounds,
-        }  # fmt: skip
+            "size": self.size,
+            "time_s": self.time.to_json(),
+            "algbw": self.algbw.to_json(),
+            "busbw": self.busbw.to_json(),
+            "rounds": self.rounds,
+        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -115,13 +118,23 @@ def tables_of(groups: Sequence[Runs], comparison: Comparison) -> Collectives:
 def _table(runs: Runs, row: Row, collective: Collective) -> CollectiveTable:
     facts = [rank.facts for record, _ in runs.measured for rank in record.ranks]
     return CollectiveTable(
-        key=row.key, trial=row.trial, label=row.label, framework=row.framework,
+        key=row.key,
+        trial=row.trial,
+        label=row.label,
+        framework=row.framework,
         library=next((str(fact["library"]) for fact in facts if fact.get("library")), None),
-        operation=collective.operation, ranks=row.workers, hosts=row.hosts, network=row.network,
-        simulated=row.simulated, verified=bool(facts) and all(fact.get("verified") for fact in facts),
-        outcome=row.outcome, reason=row.reason, n_runs=row.n_runs, warnings=row.warnings,
+        operation=collective.operation,
+        ranks=row.workers,
+        hosts=row.hosts,
+        network=row.network,
+        simulated=row.simulated,
+        verified=bool(facts) and all(fact.get("verified") for fact in facts),
+        outcome=row.outcome,
+        reason=row.reason,
+        n_runs=row.n_runs,
+        warnings=row.warnings,
         sizes=tuple(_sizes([record for record, _ in runs.measured], collective.operation, row.workers)),
-    )  # fmt: skip
+    )
 
 
 def _sizes(records: Sequence[Record], operation: str, ranks: int) -> list[SizeRow]:

@@ -93,18 +93,26 @@ def compare(
     labels = label_rows([group.trial for group in groups], [group.machine for group in groups])
     rows = tuple(
         make_row(
-            group, key=key, label=label, scaling=scaled,
-            base=None if scaled.base is None else keys[scaled.base], skip=(skipped or {}).get(group.trial.id),
+            group,
+            key=key,
+            label=label,
+            scaling=scaled,
+            base=None if scaled.base is None else keys[scaled.base],
+            skip=(skipped or {}).get(group.trial.id),
         )
         for group, key, label, scaled in zip(groups, keys, labels.each, scaling(groups), strict=True)
-    )  # fmt: skip
+    )
     verdicts = judge(groups, keys, margin=margin, across_machines=across_machines, fairness=fairness)
     by_key = {row.key: (row, _traits(group)) for row, group in zip(rows, groups, strict=True)}
     verdicts = [_explained(pair, *by_key[pair.a], *by_key[pair.b]) for pair in verdicts]
     return Comparison(
-        rows=rows, verdicts=tuple(verdicts), notes=tuple(_notes(groups, across_machines=across_machines)),
-        shared=labels.shared, margin=margin, proofs=tuple(fairness.proofs.values()) if fairness else (),
-    )  # fmt: skip
+        rows=rows,
+        verdicts=tuple(verdicts),
+        notes=tuple(_notes(groups, across_machines=across_machines)),
+        shared=labels.shared,
+        margin=margin,
+        proofs=tuple(fairness.proofs.values()) if fairness else (),
+    )
 
 
 def _traits(group: Runs) -> dict[str, str]:

@@ -96,10 +96,12 @@ class Proof:
     def to_json(self) -> dict[str, Any]:
         data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return data | {
-            "reasons": list(self.reasons), "told": list(self.told), "traits": dict(self.traits),
+            "reasons": list(self.reasons),
+            "told": list(self.told),
+            "traits": dict(self.traits),
             "distances": [distance.to_json() for distance in self.distances],
             "flops_ratio": finite(self.flops_ratio),
-        }  # fmt: skip
+        }
 
 
 class Fairness:
@@ -147,10 +149,14 @@ def _variants(trials: Sequence[Trial]) -> dict[str, str]:
 def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proof:
     trial = case.subject
     told: dict[str, Any] = {
-        "trial": trial.id, "framework": trial.framework.name, "strategy": trial.framework.strategy,
-        "strategy_class": trial.framework.strategy_class, "workload": trial.workload.model, "workers": trial.workers,
+        "trial": trial.id,
+        "framework": trial.framework.name,
+        "strategy": trial.framework.strategy,
+        "strategy_class": trial.framework.strategy_class,
+        "workload": trial.workload.model,
+        "workers": trial.workers,
         "variant": variant,
-    }  # fmt: skip
+    }
     for needed, what in ((trial, "its proof run"), (case.reference, "the reference")):
         record = records.get(needed.id)
         if record is None:
@@ -313,11 +319,13 @@ class _Evidence:
         """Of the reference: the same in float32."""
         return [
             _Shown(
-                gradients=one["gradients"], weights=one["weights"], statistics=one["statistics"],
+                gradients=one["gradients"],
+                weights=one["weights"],
+                statistics=one["statistics"],
                 of_workers=np.asarray(one["losses"], dtype=float),
             )
             for one in self.record.ranks[0].facts.get("roundings", [])
-        ]  # fmt: skip
+        ]
 
     @property
     def losses(self) -> Floats:

@@ -39,9 +39,12 @@ class Factor:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "phase": self.phase, "seconds": self.seconds, "share": self.share, "derived": self.derived,
+            "phase": self.phase,
+            "seconds": self.seconds,
+            "share": self.share,
+            "derived": self.derived,
             "differing": list(self.differing),
-        }  # fmt: skip
+        }
 
 
 def factor_behind(

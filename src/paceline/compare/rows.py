@@ -260,15 +260,19 @@ def _warnings(runs: Runs) -> tuple[RowWarning, ...]:
     if len(runs.measured) == 1:
         warnings.append(
             RowWarning(
-                code="single-run", message="one run says nothing about spread: no interval, no verdict",
-                hint="raise measure.repeats in the study and run it again", n_runs=1,
+                code="single-run",
+                message="one run says nothing about spread: no interval, no verdict",
+                hint="raise measure.repeats in the study and run it again",
+                n_runs=1,
             )
-        )  # fmt: skip
+        )
     if runs.retried:
         warnings.append(
             RowWarning(
-                code="retried", message=f"{runs.retried} earlier attempt(s) failed before a run ended well",
-                hint="look at them: paceline export", n_runs=runs.retried,
+                code="retried",
+                message=f"{runs.retried} earlier attempt(s) failed before a run ended well",
+                hint="look at them: paceline export",
+                n_runs=runs.retried,
             )
-        )  # fmt: skip
+        )
     return tuple(warnings)

@@ -92,10 +92,14 @@ def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
         measured = tuple((run, summary) for run in runs if (summary := summarize(run)) is not None)
         groups.append(
             Runs(
-                trial=trial, machine=key[0], fingerprint=key[1], measured=measured,
-                failed=tuple(failed.get(key, ())), retried=retried.get(key, 0),
+                trial=trial,
+                machine=key[0],
+                fingerprint=key[1],
+                measured=measured,
+                failed=tuple(failed.get(key, ())),
+                retried=retried.get(key, 0),
             )
-        )  # fmt: skip
+        )
     return groups
 
 

@@ -103,12 +103,20 @@ def judge(
             equal_p.append(equivalent(left, right, margin, spread))
         pairs.append(
             PairVerdict(
-                a=keys[i], b=keys[j], ratio=ratio.value, low=ratio.low, high=ratio.high, p=ratio.p,
-                verdict=verdict(1.0, 1.0).words, p_adjusted=ratio.p, margin=margin,
-                n_runs=ratio.n_pairs or _fewer(a, b), paired=ratio.n_pairs > 0,
+                a=keys[i],
+                b=keys[j],
+                ratio=ratio.value,
+                low=ratio.low,
+                high=ratio.high,
+                p=ratio.p,
+                verdict=verdict(1.0, 1.0).words,
+                p_adjusted=ratio.p,
+                margin=margin,
+                n_runs=ratio.n_pairs or _fewer(a, b),
+                paired=ratio.n_pairs > 0,
                 note=_note(a, b, spread_known=ratio.low is not None),
             )
-        )  # fmt: skip
+        )
     adjusted = holm([pairs[k].p or 0.0 for k in tested])
     for k, different_p, same_p in zip(tested, adjusted, holm(equal_p), strict=True):
         pairs[k] = replace(pairs[k], p_adjusted=different_p, verdict=verdict(different_p, same_p).words)
@@ -119,11 +127,19 @@ def question(trial: Trial) -> tuple[Any, ...]:
     """What two trials must share for a ranking to make sense."""
     workload, cluster = trial.workload, trial.cluster
     return (
-        workload.graph, workload.batch_per_worker, workload.scaling, workload.input,
-        trial.workers, cluster.hosts, cluster.network, cluster.device, cluster.site,
+        workload.graph,
+        workload.batch_per_worker,
+        workload.scaling,
+        workload.input,
+        trial.workers,
+        cluster.hosts,
+        cluster.network,
+        cluster.device,
+        cluster.site,
         tuple(sorted(cluster.options.items())),
-        trial.framework.strategy_class, trial.framework.simulated,
-    )  # fmt: skip
+        trial.framework.strategy_class,
+        trial.framework.simulated,
+    )
 
 
 def unlike(a: Runs, b: Runs) -> str | None:

@@ -92,13 +92,19 @@ class Build:
         install(
             tool,
             Installation(
-                folder=self.folder, interpreter=self.interpreter, requirements=requirements,
-                names=frozenset(packages), indexes=pip_indexes(self.interpreter.path),
-                extra_indexes=extra_indexes, from_source=self.definition.from_source,
-                downloads=self.downloads, scratch=self.scratch, lock_descriptor=self.lock_descriptor,
+                folder=self.folder,
+                interpreter=self.interpreter,
+                requirements=requirements,
+                names=frozenset(packages),
+                indexes=pip_indexes(self.interpreter.path),
+                extra_indexes=extra_indexes,
+                from_source=self.definition.from_source,
+                downloads=self.downloads,
+                scratch=self.scratch,
+                lock_descriptor=self.lock_descriptor,
                 say=self.say,
             ),
-        )  # fmt: skip
+        )
 
 
 def difference(wanted: Mapping[str, str], found: Mapping[str, str]) -> str | None:

@@ -47,29 +47,33 @@ class Indexes:
 
     def for_pip(self, extra: Sequence[str] = ()) -> dict[str, str]:
         """Variables for pip. Variables and not arguments: everybody can read the arguments of a process."""
-        return _present({
-            "PIP_INDEX_URL": self.index_url,
-            "PIP_EXTRA_INDEX_URL": " ".join([*self.extra_index_urls, *extra]),
-            "PIP_FIND_LINKS": " ".join(self.find_links),
-            "PIP_NO_INDEX": "1" if self.no_index else None,
-            "PIP_CERT": self.cert,
-            "PIP_TRUSTED_HOST": " ".join(self.trusted_hosts),
-        })  # fmt: skip
+        return _present(
+            {
+                "PIP_INDEX_URL": self.index_url,
+                "PIP_EXTRA_INDEX_URL": " ".join([*self.extra_index_urls, *extra]),
+                "PIP_FIND_LINKS": " ".join(self.find_links),
+                "PIP_NO_INDEX": "1" if self.no_index else None,
+                "PIP_CERT": self.cert,
+                "PIP_TRUSTED_HOST": " ".join(self.trusted_hosts),
+            }
+        )
 
     def for_uv(self, extra: Sequence[str] = (), environ: Mapping[str, str] | None = None) -> dict[str, str]:
         """The same for uv, over what the user told uv itself."""
         env = os.environ if environ is None else environ
         indexes = [*env.get("UV_INDEX", "").split(), *self.extra_index_urls, *extra]
         links = [*filter(None, env.get("UV_FIND_LINKS", "").split(",")), *self.find_links]
-        return _present({
-            "UV_DEFAULT_INDEX": env.get("UV_DEFAULT_INDEX") or self.index_url,
-            "UV_INDEX": " ".join(indexes),
-            "UV_FIND_LINKS": ",".join(links),
-            # pip looks at all indexes alike; so must uv, or it stops at the first that has the name.
-            "UV_INDEX_STRATEGY": "unsafe-best-match",
-            "UV_INSECURE_HOST": env.get("UV_INSECURE_HOST") or " ".join(self.trusted_hosts),
-            "SSL_CERT_FILE": env.get("SSL_CERT_FILE") or self.cert,
-        })  # fmt: skip
+        return _present(
+            {
+                "UV_DEFAULT_INDEX": env.get("UV_DEFAULT_INDEX") or self.index_url,
+                "UV_INDEX": " ".join(indexes),
+                "UV_FIND_LINKS": ",".join(links),
+                # pip looks at all indexes alike; so must uv, or it stops at the first that has the name.
+                "UV_INDEX_STRATEGY": "unsafe-best-match",
+                "UV_INSECURE_HOST": env.get("UV_INSECURE_HOST") or " ".join(self.trusted_hosts),
+                "SSL_CERT_FILE": env.get("SSL_CERT_FILE") or self.cert,
+            }
+        )
 
 
 def pip_indexes(*pythons: Path) -> Indexes:
@@ -78,9 +82,12 @@ def pip_indexes(*pythons: Path) -> Indexes:
         try:
             answer = subprocess.run(
                 [str(python), "-m", "pip", "--disable-pip-version-check", "config", "list"],
-                capture_output=True, text=True, timeout=CONFIG_TIMEOUT_S, check=False,
+                capture_output=True,
+                text=True,
+                timeout=CONFIG_TIMEOUT_S,
+                check=False,
                 stdin=subprocess.DEVNULL,
-            )  # fmt: skip
+            )
         except (OSError, subprocess.SubprocessError):
             continue
         if answer.returncode == 0:

@@ -39,11 +39,30 @@ _PROGRESS = (
     "Bytecode ",
 )
 _NOT_OURS = {
-    "VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONHOME", "PYTHONPATH", "PYTHONUSERBASE",
-    "PIP_USER", "PIP_TARGET", "PIP_PREFIX", "PIP_ROOT", "PIP_REQUIREMENT", "PIP_EDITABLE", "PIP_DRY_RUN",
-    "PIP_REQUIRE_VIRTUALENV", "PIP_NO_BINARY", "PIP_ONLY_BINARY", "PIP_PYTHON", "PIP_QUIET", "PIP_NO_COMPILE",
-    "UV_SYSTEM_PYTHON", "UV_PROJECT_ENVIRONMENT", "UV_PYTHON", "UV_QUIET", "UV_NO_BINARY",
-}  # fmt: skip
+    "VIRTUAL_ENV",
+    "CONDA_PREFIX",
+    "PYTHONHOME",
+    "PYTHONPATH",
+    "PYTHONUSERBASE",
+    "PIP_USER",
+    "PIP_TARGET",
+    "PIP_PREFIX",
+    "PIP_ROOT",
+    "PIP_REQUIREMENT",
+    "PIP_EDITABLE",
+    "PIP_DRY_RUN",
+    "PIP_REQUIRE_VIRTUALENV",
+    "PIP_NO_BINARY",
+    "PIP_ONLY_BINARY",
+    "PIP_PYTHON",
+    "PIP_QUIET",
+    "PIP_NO_COMPILE",
+    "UV_SYSTEM_PYTHON",
+    "UV_PROJECT_ENVIRONMENT",
+    "UV_PYTHON",
+    "UV_QUIET",
+    "UV_NO_BINARY",
+}
 """Settings of the user's shell that would make an installer work on something else."""
 
 
@@ -174,10 +193,17 @@ def run_for_lines(
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     try:
         process = subprocess.Popen(
-            argv, env=dict(env), cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT, text=True, errors="replace", pass_fds=(descriptor,),
+            argv,
+            env=dict(env),
+            cwd=folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
+            errors="replace",
+            pass_fds=(descriptor,),
             start_new_session=True,
-        )  # fmt: skip
+        )
     except OSError as error:
         return [f"{argv[0]}: {error.strerror}"]
     with process:

@@ -52,9 +52,15 @@ def probe(executable: str | Path, *, environ: Mapping[str, str] | None = None) -
     try:
         # Not -I: it is the interpreter as it will be used, but for the variables above.
         answer = subprocess.run(
-            [str(executable), "-c", _PROBE], capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, env=env,
-            check=False, cwd="/", stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+            [str(executable), "-c", _PROBE],
+            capture_output=True,
+            text=True,
+            timeout=PROBE_TIMEOUT_S,
+            env=env,
+            check=False,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+        )
         data = json.loads(answer.stdout.strip().splitlines()[-1]) if answer.returncode == 0 else None
     except (OSError, ValueError, IndexError, subprocess.SubprocessError):
         return None
@@ -141,9 +147,13 @@ def _known_to_uv(uv: Path, version: str, environ: Mapping[str, str]) -> Iterator
     try:
         answer = subprocess.run(
             [str(uv), "python", "find", "--no-python-downloads", "--no-project", "--system", version],
-            capture_output=True, text=True, timeout=PROBE_TIMEOUT_S, env=dict(environ), check=False,
+            capture_output=True,
+            text=True,
+            timeout=PROBE_TIMEOUT_S,
+            env=dict(environ),
+            check=False,
             stdin=subprocess.DEVNULL,
-        )  # fmt: skip
+        )
     except (OSError, subprocess.SubprocessError):
         return
     if answer.returncode == 0 and answer.stdout.strip():

@@ -206,10 +206,15 @@ class PinnedEnvironment(Environment):
     def _build(self, interpreter: Interpreter, descriptor: int, say: Say) -> None:
         began = time.monotonic()
         build = Build(
-            definition=self.definition, interpreter=interpreter, tools=self._tools, folder=self.folder,
-            downloads=self._root / "downloads", scratch=self._home / f".{self.name}.scratch",
-            lock_descriptor=descriptor, say=say,
-        )  # fmt: skip
+            definition=self.definition,
+            interpreter=interpreter,
+            tools=self._tools,
+            folder=self.folder,
+            downloads=self._root / "downloads",
+            scratch=self._home / f".{self.name}.scratch",
+            lock_descriptor=descriptor,
+            say=say,
+        )
         build.scratch.mkdir(parents=True)
         try:
             build.downloads.mkdir(exist_ok=True)
@@ -217,10 +222,15 @@ class PinnedEnvironment(Environment):
             build.check(installed_packages([self._site]), self.command([]), self.variables())
             size = cache.tree_bytes(self.folder)
             marker = {
-                "name": self.name, "lock": self.lock, "python": interpreter.version, "tool": tool,
-                "size_bytes": size, "interpreter": _stamp(self._python), "built": time.time(),
+                "name": self.name,
+                "lock": self.lock,
+                "python": interpreter.version,
+                "tool": tool,
+                "size_bytes": size,
+                "interpreter": _stamp(self._python),
+                "built": time.time(),
                 "records": record_digests(self._site),
-            }  # fmt: skip
+            }
             _write_last(self.folder / MARKER, json.dumps(marker, indent=1))
         finally:
             shutil.rmtree(build.scratch, ignore_errors=True)

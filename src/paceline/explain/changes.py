@@ -49,21 +49,24 @@ def _input(case: Case) -> Change:
     workload, cluster = case.trial.workload, case.trial.cluster
     if workload.input != "pipeline":
         return Change(
-            words="fetch the next batch while the step computes, or make it cheaper to read", what_if="input=x2",
+            words="fetch the next batch while the step computes, or make it cheaper to read",
+            what_if="input=x2",
             gain=_predicted(case, "input=x2"),
-        )  # fmt: skip
+        )
     if case.cores and case.cores > cluster.workers_per_host * cluster.threads_per_worker:
         more = max(1, workload.loader_workers * 2)
         return Change(
             words=f"feed it by {more} loader processes a worker instead of {workload.loader_workers}",
-            axes={"workload.loader_workers": more}, what_if=f"loaders={more}",
+            axes={"workload.loader_workers": more},
+            what_if=f"loaders={more}",
             gain=_loaded(case, f"loaders={more}"),
-        )  # fmt: skip
+        )
     return Change(
         words="prepare samples once and keep them in memory: loader processes would take the cores that compute",
-        axes={"workload.input": "resident", "workload.loader_workers": 0}, what_if="input=x1000",
+        axes={"workload.input": "resident", "workload.loader_workers": 0},
+        what_if="input=x1000",
         gain=_without_input(case),
-    )  # fmt: skip
+    )
 
 
 def _loaded(case: Case, what_if: str) -> Range:
@@ -89,20 +92,24 @@ def _bandwidth(case: Case) -> Change:
     network = case.trial.cluster.network
     rate = network.bandwidth_bytes_per_s if network else None
     faster = [
-        name for name, one in NETWORKS.items()
+        name
+        for name, one in NETWORKS.items()
         if rate and one.latency_s is None and one.bandwidth_bytes_per_s and one.bandwidth_bytes_per_s >= FASTER * rate
-    ]  # fmt: skip
+    ]
     if rate and faster:
         wanted = NETWORKS[faster[0]].bandwidth_bytes_per_s or rate
         what_if = f"bandwidth=x{wanted / rate:g}"
         return Change(
-            words=f"take a faster link: {faster[0]}", axes={"cluster.network": faster[0]}, what_if=what_if,
+            words=f"take a faster link: {faster[0]}",
+            axes={"cluster.network": faster[0]},
+            what_if=what_if,
             gain=_predicted(case, what_if),
-        )  # fmt: skip
+        )
     return Change(
         words="send fewer bytes (fp16 gradients, exchange every few steps) or take a faster link",
-        what_if="compression=fp16", gain=_predicted(case, "compression=fp16"),
-    )  # fmt: skip
+        what_if="compression=fp16",
+        gain=_predicted(case, "compression=fp16"),
+    )
 
 
 def _latency(case: Case) -> Change:
@@ -112,10 +119,14 @@ def _latency(case: Case) -> Change:
         return Change(
             words=f"send gradients in larger buckets: {format_bytes(size)}",
             axes={f"framework.{case.trial.framework.name}.{BUCKET_KNOB}": round(size)},
-            what_if=f"bucket={size / 2**20:g}MiB", gain=_ratio(setting, conditions),
-        )  # fmt: skip
-    return Change(words="take links with less latency, or exchange less often (gradient accumulation)",
-                  what_if="latency=x0.5", gain=_predicted(case, "latency=x0.5"))  # fmt: skip
+            what_if=f"bucket={size / 2**20:g}MiB",
+            gain=_ratio(setting, conditions),
+        )
+    return Change(
+        words="take links with less latency, or exchange less often (gradient accumulation)",
+        what_if="latency=x0.5",
+        gain=_predicted(case, "latency=x0.5"),
+    )
 
 
 def _larger_buckets(setting: Setting) -> tuple[float, Conditions]:
@@ -142,7 +153,7 @@ def _contention(case: Case) -> Change:
             # Threads that just take turns lose nothing; of those that spin while others want the core, nobody can tell
             # how much of what they compute is spinning.
             gain=Range(value=1 / left, low=1.0, high=crowd / left),
-        )  # fmt: skip
+        )
     return Change(words="give computing and communication cores of their own, or use fewer threads", gain=None)
 
 
@@ -152,8 +163,9 @@ def _overhead(case: Case) -> Change:
     return Change(
         words=f"do more in each step: batch {batch} a worker (check the accuracy: the global batch changes), or "
         "compile the step",
-        axes={"workload.batch_per_worker": batch}, gain=gain,
-    )  # fmt: skip
+        axes={"workload.batch_per_worker": batch},
+        gain=gain,
+    )
 
 
 def _straggler(case: Case) -> Change:
@@ -161,25 +173,33 @@ def _straggler(case: Case) -> Change:
     if case.slow_host:
         return Change(
             words=f"look at host {case.slow_host}, or leave it out: its worker is slower for good",
-            what_if="stragglers=none", gain=gain,
-        )  # fmt: skip
+            what_if="stragglers=none",
+            gain=gain,
+        )
     return Change(
         words="find what makes workers take turns in being slow: pin them, stop what runs beside them",
-        what_if="stragglers=none", gain=gain,
-    )  # fmt: skip
+        what_if="stragglers=none",
+        gain=gain,
+    )
 
 
 def _compute(case: Case) -> Change:
     return Change(
         words="only faster computing helps: a device twice as fast, lower precision, a compiled step, or more workers",
-        what_if="compute=x2", gain=_predicted(case, "compute=x2"),
-    )  # fmt: skip
+        what_if="compute=x2",
+        gain=_predicted(case, "compute=x2"),
+    )
 
 
 CHANGES: dict[str, Callable[[Case], Change]] = {
-    INPUT: _input, BANDWIDTH: _bandwidth, LATENCY: _latency, CONTENTION: _contention, OVERHEAD: _overhead,
-    STRAGGLER: _straggler, COMPUTE: _compute,
-}  # fmt: skip
+    INPUT: _input,
+    BANDWIDTH: _bandwidth,
+    LATENCY: _latency,
+    CONTENTION: _contention,
+    OVERHEAD: _overhead,
+    STRAGGLER: _straggler,
+    COMPUTE: _compute,
+}
 
 
 def _predicted(case: Case, what_if: str) -> Range:

@@ -22,8 +22,10 @@ def experiment_for(study: Study, trial: Trial, catalog: Catalog) -> Text:
         # A file cannot name a default among other values: the change then stands alone, beside what is recorded.
         both = {key: value if present.get(key) is None else (present[key], value) for key, value in changed.items()}
         return study_text(
-            study, name=f"{study.name}-experiment", question=question,
+            study,
+            name=f"{study.name}-experiment",
+            question=question,
             axes={**present, "measure.repeats": REPEATS, **both},
-        )  # fmt: skip
+        )
 
     return text

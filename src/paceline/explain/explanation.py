@@ -85,10 +85,13 @@ class Explanation:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "trial": self.trial, "label": self.label, "step_s": self.step_s,
+            "trial": self.trial,
+            "label": self.label,
+            "step_s": self.step_s,
             "shares": [asdict(share) for share in self.shares],
             "findings": [finding.to_json() for finding in self.findings],
             "ladder": [asdict(rung) for rung in self.ladder],
             "loss": {**asdict(self.loss), "parts": dict(self.loss.parts)} if self.loss else None,
-            "yardsticks": [asdict(one) for one in self.yardsticks], "unknown": list(self.unknown),
-        }  # fmt: skip
+            "yardsticks": [asdict(one) for one in self.yardsticks],
+            "unknown": list(self.unknown),
+        }

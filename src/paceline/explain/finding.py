@@ -91,8 +91,14 @@ class Finding:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "cause": self.cause, "sentence": self.sentence, "share": self.share,
-            "gain": self.gain.to_json() if self.gain else None, "by": self.by, "sure": self.sure,
-            "numbers": [number.to_json() for number in self.numbers], "records": list(self.records),
-            "change": self.change.to_json() if self.change else None, "experiment": self.experiment,
-        }  # fmt: skip
+            "cause": self.cause,
+            "sentence": self.sentence,
+            "share": self.share,
+            "gain": self.gain.to_json() if self.gain else None,
+            "by": self.by,
+            "sure": self.sure,
+            "numbers": [number.to_json() for number in self.numbers],
+            "records": list(self.records),
+            "change": self.change.to_json() if self.change else None,
+            "experiment": self.experiment,
+        }

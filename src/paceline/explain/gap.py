@@ -72,12 +72,16 @@ def gap_between(slower: Side, faster: Side, differing: Sequence[str]) -> Gap | N
     where = f", most of it in {layers[0].layer}" if layers else ""
     differ = f"; they differ in {', '.join(differing)}" if differing else ""
     return Gap(
-        slower=slower.label, faster=faster.label, ratio=slower.spent.step_s / faster.spent.step_s, parts=parts,
-        layers=layers, differing=tuple(differing),
+        slower=slower.label,
+        faster=faster.label,
+        ratio=slower.spent.step_s / faster.spent.step_s,
+        parts=parts,
+        layers=layers,
+        differing=tuple(differing),
         by=MEASURED if slower.spent.by == faster.spent.by == MEASURED else DERIVED,
         sentence=f"{slower.label} takes {format_seconds(whole)} longer a step than {faster.label}: "
         f"{min(parts[most], 1.0):.0%} of that is {most}{where}{differ}",
-    )  # fmt: skip
+    )
 
 
 def layer_times(records: Sequence[Record]) -> dict[str, float]:

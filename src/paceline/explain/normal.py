@@ -26,10 +26,13 @@ def by_model(setting: Setting, step_s: float) -> Yardstick:
     normal = said.low <= step_s <= said.high
     words = "as expected" if normal else ("slower than" if step_s > said.high else "faster than") + " expected"
     return Yardstick(
-        name=MODEL, expected_s=said.value, ratio=step_s / said.value, normal=normal,
+        name=MODEL,
+        expected_s=said.value,
+        ratio=step_s / said.value,
+        normal=normal,
         sentence=f"{words}: the model says {format_seconds(said.value)} "
         f"({format_seconds(said.low)} to {format_seconds(said.high)}, 90 %)",
-    )  # fmt: skip
+    )
 
 
 def by_roofline(step_s: float, *, flops: float, moved_bytes: float, peak: Peak, cores: float) -> Yardstick:
@@ -47,10 +50,13 @@ def by_roofline(step_s: float, *, flops: float, moved_bytes: float, peak: Peak, 
     normal = ratio <= 1 / LEAST_OF_ROOFLINE
     limit = "arithmetic" if arithmetic >= memory else "memory traffic"
     return Yardstick(
-        name=ROOFLINE, expected_s=bound, ratio=ratio, normal=normal,
+        name=ROOFLINE,
+        expected_s=bound,
+        ratio=ratio,
+        normal=normal,
         sentence=f"{1 / ratio:.0%} of what this machine can do at best, where {limit} is the limit"
         f"{'' if normal else f'; below {LEAST_OF_ROOFLINE:.0%} something else holds it back'}",
-    )  # fmt: skip
+    )
 
 
 def by_earlier(now_s: Sequence[float], earlier_s: Sequence[float]) -> Yardstick | None:
@@ -69,6 +75,9 @@ def by_earlier(now_s: Sequence[float], earlier_s: Sequence[float]) -> Yardstick 
     before = f"{len(earlier_s)} earlier run{'s' if len(earlier_s) > 1 else ''}"
     word = "the same as" if normal else ("slower than" if ratio > 1 else "faster than")
     return Yardstick(
-        name=EARLIER, expected_s=float(np.mean(earlier_s)), ratio=ratio, normal=normal,
+        name=EARLIER,
+        expected_s=float(np.mean(earlier_s)),
+        ratio=ratio,
+        normal=normal,
         sentence=f"{word} in {before} ({ratio:.2f} times {format_seconds(float(np.mean(earlier_s)))})",
-    )  # fmt: skip
+    )

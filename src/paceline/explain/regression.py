@@ -105,10 +105,17 @@ def _point(trial: str, moments: Sequence[Moment], at: int, p: float) -> ChangePo
     logs = [float(np.mean(np.log([one.step_s for one in side]))) for side in (before, after)]
     last, first = before[-1], after[0]
     return ChangePoint(
-        trial=trial, ratio=float(np.exp(logs[1] - logs[0])), p=p, before=len(before), after=len(after),
-        last_before=last.run, first_after=first.run, started=first.started,
+        trial=trial,
+        ratio=float(np.exp(logs[1] - logs[0])),
+        p=p,
+        before=len(before),
+        after=len(after),
+        last_before=last.run,
+        first_after=first.run,
+        started=first.started,
         changed={
-            name: (last.versions[name], first.versions[name]) for name in last.versions
+            name: (last.versions[name], first.versions[name])
+            for name in last.versions
             if first.versions.get(name) not in {None, last.versions[name]}
         },
-    )  # fmt: skip
+    )

@@ -22,9 +22,12 @@ def seconds_by_cause(spent: Spent, setting: Setting) -> dict[str, float]:
     terms = step_terms(setting.calibration.vector, setting.conditions, setting.calibration.straggling)
     slowed = min(terms.contention_s / terms.step_s * spent.step_s, seconds[COMPUTE])
     found = {
-        **seconds, LATENCY: exchange * terms.latent, BANDWIDTH: exchange * (1 - terms.latent),
-        COMPUTE: seconds[COMPUTE] - slowed, CONTENTION: seconds[CONTENTION] + slowed,
-    }  # fmt: skip
+        **seconds,
+        LATENCY: exchange * terms.latent,
+        BANDWIDTH: exchange * (1 - terms.latent),
+        COMPUTE: seconds[COMPUTE] - slowed,
+        CONTENTION: seconds[CONTENTION] + slowed,
+    }
     return {cause: found[cause] for cause in CAUSES}
 
 
@@ -57,7 +60,9 @@ def loss_between(few: tuple[Spent, Setting, int, float], many: tuple[Spent, Sett
     if lost <= 0:
         return None
     return Loss(
-        from_workers=workers, to_workers=more, efficiency=sum(before.values()) / sum(after.values()),
+        from_workers=workers,
+        to_workers=more,
+        efficiency=sum(before.values()) / sum(after.values()),
         parts={cause: (after[cause] - before[cause]) / lost for cause in CAUSES},
         by=MEASURED if spent.by == other.by == MEASURED else DERIVED,
-    )  # fmt: skip
+    )

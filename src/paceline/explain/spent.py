@@ -71,7 +71,7 @@ def spent_of(records: Sequence[Record]) -> Spent | None:
         # Slow in most runs, or it was chance.
         slowest=next((rank for rank in set(slow) if rank is not None and slow.count(rank) * 2 > len(slow)), None),
         runs=tuple(record.run_id for record, _ in found),
-    )  # fmt: skip
+    )
 
 
 def _is_fused(record: Record) -> bool:

@@ -87,16 +87,24 @@ def explain(
     """
     shares = shares_of(subject.spent, subject.setting)
     case = Case(
-        trial=subject.trial, setting=subject.setting, cores=cores_of(subject.records), slow_host=_slow_host(subject),
+        trial=subject.trial,
+        setting=subject.setting,
+        cores=cores_of(subject.records),
+        slow_host=_slow_host(subject),
         measured={share.cause: share.measured for share in shares if share.measured is not None},
-    )  # fmt: skip
+    )
     step_s = subject.step_s
     return Explanation(
-        trial=subject.trial.id, label=label, step_s=step_s, shares=shares,
+        trial=subject.trial.id,
+        label=label,
+        step_s=step_s,
+        shares=shares,
         findings=findings_of(shares, subject.spent, case, experiment, [record.run_id for record in subject.records]),
-        ladder=ladder(subject.setting, step_s), loss=_loss(smaller, subject),
-        yardsticks=(by_model(subject.setting, step_s), *yardsticks), unknown=subject.setting.calibration.unidentified,
-    )  # fmt: skip
+        ladder=ladder(subject.setting, step_s),
+        loss=_loss(smaller, subject),
+        yardsticks=(by_model(subject.setting, step_s), *yardsticks),
+        unknown=subject.setting.calibration.unidentified,
+    )
 
 
 def _loss(smaller: Subject | None, subject: Subject) -> Loss | None:
@@ -134,15 +142,24 @@ def smallest_of(subject: Subject, others: Sequence[Subject]) -> Subject | None:
         workload, framework, cluster = one.trial.workload, one.trial.framework, one.trial.cluster
         batch = one.trial.batch_global if workload.scaling == "strong" else workload.batch_per_worker
         return (
-            workload.graph, batch, workload.input, workload.loader_workers, framework.name,
-            repr(sorted(framework.knobs.items(), key=str)), cluster.threads_per_worker, cluster.device, cluster.site,
-            repr(sorted(cluster.options.items(), key=str)), one.trial.measure.layers,
-        )  # fmt: skip
+            workload.graph,
+            batch,
+            workload.input,
+            workload.loader_workers,
+            framework.name,
+            repr(sorted(framework.knobs.items(), key=str)),
+            cluster.threads_per_worker,
+            cluster.device,
+            cluster.site,
+            repr(sorted(cluster.options.items(), key=str)),
+            one.trial.measure.layers,
+        )
 
     network = subject.trial.cluster.network
     alike = [
-        one for one in others
+        one
+        for one in others
         if key(one) == key(subject) and (one.trial.cluster.hosts == 1 or one.trial.cluster.network == network)
-    ]  # fmt: skip
+    ]
     least = min(alike, key=lambda one: one.trial.workers, default=None)
     return least if least is not None and least.trial.workers < subject.trial.workers else None

@@ -9,11 +9,30 @@ from paceline.plan.trial import Trial
 
 LAYER_KINDS = frozenset(
     {
-        "input", "conv2d", "batch_norm", "relu", "gelu", "tanh", "max_pool2d", "avg_pool2d", "global_avg_pool",
-        "flatten", "linear", "dropout", "add", "concat", "subsample_pad", "embedding", "position_embedding",
-        "layer_norm", "attention", "lstm", "last_step", "mean_over_time",
+        "input",
+        "conv2d",
+        "batch_norm",
+        "relu",
+        "gelu",
+        "tanh",
+        "max_pool2d",
+        "avg_pool2d",
+        "global_avg_pool",
+        "flatten",
+        "linear",
+        "dropout",
+        "add",
+        "concat",
+        "subsample_pad",
+        "embedding",
+        "position_embedding",
+        "layer_norm",
+        "attention",
+        "lstm",
+        "last_step",
+        "mean_over_time",
     }
-)  # fmt: skip
+)
 """Keys of paceline_worker.builders.jax.KINDS, and the input; a test holds the two together."""
 
 KNOBS = {

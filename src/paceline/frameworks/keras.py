@@ -18,11 +18,30 @@ from paceline.workloads.graph import Graph
 
 LAYER_KINDS = frozenset(
     {
-        "input", "conv2d", "batch_norm", "relu", "gelu", "tanh", "max_pool2d", "avg_pool2d", "global_avg_pool",
-        "flatten", "linear", "dropout", "add", "concat", "subsample_pad", "embedding", "position_embedding",
-        "layer_norm", "attention", "lstm", "last_step", "mean_over_time",
+        "input",
+        "conv2d",
+        "batch_norm",
+        "relu",
+        "gelu",
+        "tanh",
+        "max_pool2d",
+        "avg_pool2d",
+        "global_avg_pool",
+        "flatten",
+        "linear",
+        "dropout",
+        "add",
+        "concat",
+        "subsample_pad",
+        "embedding",
+        "position_embedding",
+        "layer_norm",
+        "attention",
+        "lstm",
+        "last_step",
+        "mean_over_time",
     }
-)  # fmt: skip
+)
 """Keys of paceline_worker.builders.keras.KINDS, and the input; a test holds the two together."""
 
 PRECISION = Knob(
@@ -44,7 +63,10 @@ TORCH_KNOBS = {
     "precision": PRECISION,
     "jit_compile": Knob(default=False, doc="torch.compile; the first step pays for it. Needs a C++ compiler."),
     "bucket_bytes": Knob(
-        default=None, type=float, units=BYTES, minimum=1.0,
+        default=None,
+        type=float,
+        units=BYTES,
+        minimum=1.0,
         doc="Size of DDP's gradient buckets; unset: DDP's own (25 MiB after a first one of 1 MiB).",
     ),
     "overlap": Knob(
@@ -54,7 +76,7 @@ TORCH_KNOBS = {
     "sync_buffers": Knob(
         default=False, doc="DDP's broadcast of buffers before every forward pass; a Keras model has none."
     ),
-}  # fmt: skip
+}
 
 JAX_KNOBS = {
     "channels_last": Knob(

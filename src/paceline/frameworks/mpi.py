@@ -26,7 +26,8 @@ class Mpi(Framework):
         data_parallel="ranks",
         knobs={
             "provider": Knob(
-                default="tcp", choices=("tcp", "sockets", "verbs", "default"),
+                default="tcp",
+                choices=("tcp", "sockets", "verbs", "default"),
                 doc="How libfabric carries messages between hosts; default: what it chooses itself.",
             ),
         },
@@ -36,7 +37,7 @@ class Mpi(Framework):
         phases=("communication",),
         startup_s=2.0,
         guess_step_s=lambda _trial: GUESSED_STEP_S,
-    )  # fmt: skip
+    )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
         """One rank a slot; they find each other by themselves (paceline_worker.pmi)."""

@@ -13,11 +13,30 @@ from paceline.plan.trial import Trial
 
 LAYER_KINDS = frozenset(
     {
-        "input", "conv2d", "batch_norm", "relu", "gelu", "tanh", "max_pool2d", "avg_pool2d", "global_avg_pool",
-        "flatten", "linear", "dropout", "add", "concat", "subsample_pad", "embedding", "position_embedding",
-        "layer_norm", "attention", "lstm", "last_step", "mean_over_time",
+        "input",
+        "conv2d",
+        "batch_norm",
+        "relu",
+        "gelu",
+        "tanh",
+        "max_pool2d",
+        "avg_pool2d",
+        "global_avg_pool",
+        "flatten",
+        "linear",
+        "dropout",
+        "add",
+        "concat",
+        "subsample_pad",
+        "embedding",
+        "position_embedding",
+        "layer_norm",
+        "attention",
+        "lstm",
+        "last_step",
+        "mean_over_time",
     }
-)  # fmt: skip
+)
 """Keys of paceline_worker.builders.mxnet.KINDS, and the input; a test holds the two together."""
 
 ROLE_ARGV = ("-m", "paceline_worker.frameworks.mxnet_role")
@@ -34,24 +53,30 @@ KNOBS = {
         default=True, doc="Hybridize with static_alloc and static_shape: memory and plan are made once, not every step."
     ),
     "bulk": Knob(
-        default=15, minimum=1,
+        default=15,
+        minimum=1,
         doc="Most operators handed to the engine as one; more cost less, but gradients leave later.",
     ),
     "engine": Knob(
-        default="ThreadedEnginePerDevice", choices=("ThreadedEnginePerDevice", "ThreadedEngine", "NaiveEngine"),
+        default="ThreadedEnginePerDevice",
+        choices=("ThreadedEnginePerDevice", "ThreadedEngine", "NaiveEngine"),
         doc="Who runs the operators; NaiveEngine: one after the other, where they are called.",
     ),
     "update_on_kvstore": Knob(
-        default=None, type=bool,
+        default=None,
+        type=bool,
         doc="Whether the store applies the optimizer and sends weights back, not gradients; unset: MXNet's own choice.",
     ),
     "servers": Knob(
-        default=None, type=int, minimum=1,
+        default=None,
+        type=int,
+        minimum=1,
         doc="Servers of dist_sync and dist_async, dealt out to the hosts; unset: one a host. MXNet's launcher starts "
         "as many as workers, of which it has one a host.",
     ),
     "gradient_compression": Knob(
-        default="none", choices=("none", "2bit"),
+        default="none",
+        choices=("none", "2bit"),
         doc="2bit: each gradient goes to the servers as +threshold, -threshold or 0, and what is left is added to the "
         "next one.",
     ),
@@ -63,7 +88,7 @@ KNOBS = {
         doc="After the measured steps, take some that wait after each part, and give their times as the fact "
         "phases_derived.",
     ),
-}  # fmt: skip
+}
 
 
 def _refuses(trial: Trial) -> str | None:

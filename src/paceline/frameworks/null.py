@@ -48,52 +48,63 @@ KNOBS: dict[str, Knob] = {
     "compute_s": _seconds(0.045, "Forward and backward of a step."),
     "compute_per_sample_s": _seconds(0.0, "The same, for each sample of the worker's batch."),
     "crowding": Knob(
-        default=0.0, minimum=0,
+        default=0.0,
+        minimum=0,
         doc="More threads than cores: computing takes so much longer, and tells it as waiting for a core.",
     ),
     "burn": Knob(default=False, doc="Real time: keep the core busy while computing instead of sleeping."),
     "message_bytes": Knob(
-        default=None, type=float, units=BYTES, minimum=0,
+        default=None,
+        type=float,
+        units=BYTES,
+        minimum=0,
         doc="Bytes exchanged a step; by default the model's gradient (4 bytes a trainable parameter).",
     ),
     "bucket_bytes": Knob(
-        default=None, type=float, units=BYTES, minimum=1,
+        default=None,
+        type=float,
+        units=BYTES,
+        minimum=1,
         doc="The message is exchanged in pieces of this size; by default in one.",
     ),
     "alpha_s": _seconds(50e-6, "Latency of one message between neighbours."),
-    "beta_s_per_byte": Knob(
-        default=GIGABIT_S_PER_BYTE, minimum=0, doc="Seconds a byte on a link; 8e-9 is 1 Gbit/s."
-    ),
+    "beta_s_per_byte": Knob(default=GIGABIT_S_PER_BYTE, minimum=0, doc="Seconds a byte on a link; 8e-9 is 1 Gbit/s."),
     "overlap": Knob(
-        default=0.0, minimum=0, maximum=1,
+        default=0.0,
+        minimum=0,
+        maximum=1,
         doc="Share of the backward pass, at its end, during which the exchange may run.",
     ),
     "update_s": _seconds(0.002, "Optimizer update."),
     "overhead_s": _seconds(0.001, "What the framework itself costs a step."),
     "slow_rank": Knob(
-        default=NO_RANK, minimum=NO_RANK,
+        default=NO_RANK,
+        minimum=NO_RANK,
         doc="Rank that computes slower; -1, or a rank that is not there: none.",
     ),
     "slow_factor": _factor("Multiplies the slow rank's compute time."),
-    "jitter": Knob(
-        default=0.0, minimum=0, doc="Standard deviation of the log of compute time, from step to step."
-    ),
+    "jitter": Knob(default=0.0, minimum=0, doc="Standard deviation of the log of compute time, from step to step."),
     "jitter_correlation": Knob(
-        default=0.0, minimum=0, maximum=LARGEST_CORRELATION,
+        default=0.0,
+        minimum=0,
+        maximum=LARGEST_CORRELATION,
         doc="Correlation of that jitter from one step to the next.",
     ),
     "run_jitter": Knob(
-        default=0.0, minimum=0,
+        default=0.0,
+        minimum=0,
         doc="Standard deviation of the log of compute time from run to run, alike on all ranks.",
     ),
     "fault": Knob(default="none", choices=FAULTS, doc="What goes wrong on fault_rank at fault_step."),
     "fault_rank": Knob(default=0, minimum=0, doc="Rank on which it goes wrong."),
     "fault_step": Knob(default=1, minimum=0, doc="Step at whose start it goes wrong; warm-up steps count."),
     "fault_bytes": Knob(
-        default=DEFAULT_FAULT_BYTES, units=BYTES, minimum=0,
+        default=DEFAULT_FAULT_BYTES,
+        units=BYTES,
+        minimum=0,
         doc="fault = memory: so much is taken, then held.",
     ),
-}  # fmt: skip
+}
 """Every knob of the law and of its faults. The defaults add up to 50 ms a step on one worker."""
 
 

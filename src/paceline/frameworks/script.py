@@ -37,7 +37,8 @@ class Script(Framework):
         data_parallel="own",
         knobs={
             "hooks": Knob(
-                default="auto", choices=("auto", "torch", "none"),
+                default="auto",
+                choices=("auto", "torch", "none"),
                 doc="torch: tell the steps by PyTorch's own hooks; none: the script marks them; auto: none if any of "
                 "its files imports paceline_worker, else torch.",
             ),
@@ -48,17 +49,20 @@ class Script(Framework):
         phases=("data", "forward", "backward", "communication", "update"),
         startup_s=6.0,
         guess_step_s=lambda _trial: GUESSED_STEP_S,
-    )  # fmt: skip
+    )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
         """One rank a slot, told who it is and where to meet as torchrun would tell it."""
         threads = str(trial.cluster.threads_per_worker)
         first = topology.hosts[0]
         shared = {
-            "OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads,
-            "WORLD_SIZE": str(trial.workers), "LOCAL_WORLD_SIZE": str(trial.cluster.workers_per_host),
-            "MASTER_ADDR": first.address, "MASTER_PORT": str(first.ports[0]),
-        }  # fmt: skip
+            "OMP_NUM_THREADS": threads,
+            "MKL_NUM_THREADS": threads,
+            "WORLD_SIZE": str(trial.workers),
+            "LOCAL_WORLD_SIZE": str(trial.cluster.workers_per_host),
+            "MASTER_ADDR": first.address,
+            "MASTER_PORT": str(first.ports[0]),
+        }
         ranks = []
         for worker in one_worker_a_slot(trial, topology, shared):
             assert worker.rank is not None

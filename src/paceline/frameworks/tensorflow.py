@@ -15,11 +15,30 @@ from paceline.units import BYTES
 
 LAYER_KINDS = frozenset(
     {
-        "input", "conv2d", "batch_norm", "relu", "gelu", "tanh", "max_pool2d", "avg_pool2d", "global_avg_pool",
-        "flatten", "linear", "dropout", "add", "concat", "subsample_pad", "embedding", "position_embedding",
-        "layer_norm", "attention", "lstm", "last_step", "mean_over_time",
+        "input",
+        "conv2d",
+        "batch_norm",
+        "relu",
+        "gelu",
+        "tanh",
+        "max_pool2d",
+        "avg_pool2d",
+        "global_avg_pool",
+        "flatten",
+        "linear",
+        "dropout",
+        "add",
+        "concat",
+        "subsample_pad",
+        "embedding",
+        "position_embedding",
+        "layer_norm",
+        "attention",
+        "lstm",
+        "last_step",
+        "mean_over_time",
     }
-)  # fmt: skip
+)
 """Keys of paceline_worker.builders.tensorflow.KINDS, and the input; a test holds the two together."""
 
 SERVER_ARGV = ("-m", "paceline_worker.frameworks.tensorflow_server")
@@ -39,7 +58,10 @@ KNOBS = {
         default=1, minimum=1, doc="Threads for operators beside each other; at least one a device of the process."
     ),
     "bytes_per_pack": Knob(
-        default=None, type=float, units=BYTES, minimum=1.0,
+        default=None,
+        type=float,
+        units=BYTES,
+        minimum=1.0,
         doc="Size of the vectors into which gradients are packed for the exchange; unset: one for all of them.",
     ),
     "unroll": Knob(
@@ -51,7 +73,7 @@ KNOBS = {
         doc="After the measured steps, profile some more and give the fact phases_derived: by operators, or with "
         "jit_compile, eager or peers (parameter servers excepted) by differences of programs of parts of the step.",
     ),
-}  # fmt: skip
+}
 
 
 def _refuses(trial: Trial) -> str | None:
@@ -132,11 +154,15 @@ class TensorFlow(Framework):
         cluster["ps"] = [_place(topology, host, local) for host in used]
         started = [
             Process(
-                role="server", host=host, index=host, argv=SERVER_ARGV, env=env,
+                role="server",
+                host=host,
+                index=host,
+                argv=SERVER_ARGV,
+                env=env,
                 cores=tuple(dict.fromkeys(core for w in workers if w.host == host for core in w.cores)),
             )
             for host in used
-        ]  # fmt: skip
+        ]
         return [
             *(_told(server, cluster, "ps", server.index) for server in started),
             *(_told(worker, cluster, "worker", worker.rank or 0) for worker in workers),

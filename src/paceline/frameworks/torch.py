@@ -15,11 +15,30 @@ from paceline.units import BYTES
 
 LAYER_KINDS = frozenset(
     {
-        "input", "conv2d", "batch_norm", "relu", "gelu", "tanh", "max_pool2d", "avg_pool2d", "global_avg_pool",
-        "flatten", "linear", "dropout", "add", "concat", "subsample_pad", "embedding", "position_embedding",
-        "layer_norm", "attention", "lstm", "last_step", "mean_over_time",
+        "input",
+        "conv2d",
+        "batch_norm",
+        "relu",
+        "gelu",
+        "tanh",
+        "max_pool2d",
+        "avg_pool2d",
+        "global_avg_pool",
+        "flatten",
+        "linear",
+        "dropout",
+        "add",
+        "concat",
+        "subsample_pad",
+        "embedding",
+        "position_embedding",
+        "layer_norm",
+        "attention",
+        "lstm",
+        "last_step",
+        "mean_over_time",
     }
-)  # fmt: skip
+)
 """Keys of paceline_worker.builders.torch.KINDS, and the input; a test holds the two together."""
 
 KNOBS = {
@@ -34,7 +53,10 @@ KNOBS = {
     ),
     "compile": Knob(default=False, doc="torch.compile; the first step pays for it. Needs a C++ compiler."),
     "bucket_bytes": Knob(
-        default=None, type=float, units=BYTES, minimum=1.0,
+        default=None,
+        type=float,
+        units=BYTES,
+        minimum=1.0,
         doc="Size of DDP's gradient buckets; unset: DDP's own (25 MiB after a first one of 1 MiB).",
     ),
     "overlap": Knob(
@@ -47,12 +69,14 @@ KNOBS = {
         "the statistics are not used in training, and the workload leaves them to each rank.",
     ),
     "hook": Knob(
-        default="none", choices=("none", "fp16", "powersgd"),
+        default="none",
+        choices=("none", "fp16", "powersgd"),
         doc="Of ddp: what gradients are exchanged as. fp16: rounded; powersgd: low-rank, from the third step on.",
     ),
     "powersgd_rank": Knob(default=1, minimum=1, doc="Columns of PowerSGD's thin matrices: more are truer and slower."),
     "accumulate": Knob(
-        default=1, minimum=1,
+        default=1,
+        minimum=1,
         doc="Micro-batches into which a worker's batch is cut; gradients add up and are exchanged after the last. "
         "Refused with batch norm, which would see the micro-batch.",
     ),
@@ -64,14 +88,17 @@ KNOBS = {
         default=True, doc="Of fsdp: free gathered parameters after the forward pass and gather them again for backward."
     ),
     "schedule": Knob(
-        default="1f1b", choices=("gpipe", "1f1b"),
+        default="1f1b",
+        choices=("gpipe", "1f1b"),
         doc="Of pipeline: all micro-batches forward, then all backward; or one of each in turn, which keeps fewer.",
     ),
     "microbatches": Knob(
-        default=None, type=int, minimum=1,
+        default=None,
+        type=int,
+        minimum=1,
         doc="Of pipeline: pieces of the global batch; unset: 4, 2 or 1 a stage, the most that the batch allows.",
     ),
-}  # fmt: skip
+}
 
 
 def _approximate(knobs: Mapping[str, Any]) -> str | None:

@@ -14,12 +14,18 @@ MODEL_PARALLEL = ("pipeline", "tensor")
 """Strategies that deal out the model and not the samples."""
 
 BELONGS_TO = {
-    "bucket_bytes": DDP, "overlap": DDP, "gradient_as_bucket_view": DDP, "sync_buffers": DDP,
-    "hook": ("ddp",), "powersgd_rank": ("ddp",),
-    "local_sgd_start": ("post_local_sgd",), "local_sgd_period": ("post_local_sgd",),
+    "bucket_bytes": DDP,
+    "overlap": DDP,
+    "gradient_as_bucket_view": DDP,
+    "sync_buffers": DDP,
+    "hook": ("ddp",),
+    "powersgd_rank": ("ddp",),
+    "local_sgd_start": ("post_local_sgd",),
+    "local_sgd_period": ("post_local_sgd",),
     "reshard_after_forward": ("fsdp",),
-    "schedule": ("pipeline",), "microbatches": ("pipeline",),
-}  # fmt: skip
+    "schedule": ("pipeline",),
+    "microbatches": ("pipeline",),
+}
 """Knob → the strategies that it is one of. Of others, and of a lone worker, it must have its default; `single` takes
 any, so that it can be the base line of a study that sweeps them."""
 

@@ -34,12 +34,20 @@ def family_of(trial: Trial, machine: str) -> Family:
     """What a trial has in common with those that one model describes."""
     workload, framework, cluster = trial.workload, trial.framework, trial.cluster
     return Family(
-        framework=framework.name, strategy=framework.strategy, model=workload.name, graph=workload.graph,
-        knobs=dict(framework.knobs), threads=cluster.threads_per_worker, device=cluster.device, site=cluster.site,
+        framework=framework.name,
+        strategy=framework.strategy,
+        model=workload.name,
+        graph=workload.graph,
+        knobs=dict(framework.knobs),
+        threads=cluster.threads_per_worker,
+        device=cluster.device,
+        site=cluster.site,
         options={name: value for name, value in cluster.options.items() if name != DILATION},
-        input=f"{workload.input}/{workload.loader_workers}", machine=machine, lock=framework.lock,
+        input=f"{workload.input}/{workload.loader_workers}",
+        machine=machine,
+        lock=framework.lock,
         simulated=framework.simulated,
-    )  # fmt: skip
+    )
 
 
 def fit(evidence: Evidence) -> Calibration:
@@ -63,15 +71,31 @@ def fit(evidence: Evidence) -> Calibration:
     held_out = _held_out(evidence, straggling, vector)
     last = max(evidence.trainings, key=lambda one: one.trial.workers)
     return Calibration(
-        family=evidence.family, by=FITTED, vector=vector, low=low, high=high,
-        draws=draws, straggling=straggling, hull=_hull(evidence.trainings), residual=_conformal(held_out),
-        held_out=len(held_out), noise=noise, unidentified=unidentified,
-        remarks=_remarks(evidence, held_out), exchange=evidence.manner.exchange,
-        sharing=evidence.manner.sharing, every=evidence.manner.every, passes=last.conditions.passes,
-        servers_per_host=evidence.manner.servers_per_host, prefetch=evidence.manner.prefetch,
-        messages=last.conditions.messages, bucketed=last.conditions.fractions is not None, ready=evidence.ready,
-        memory=_memory(evidence.trainings), runs=tuple(one.trial.id for one in evidence.trainings),
-    )  # fmt: skip
+        family=evidence.family,
+        by=FITTED,
+        vector=vector,
+        low=low,
+        high=high,
+        draws=draws,
+        straggling=straggling,
+        hull=_hull(evidence.trainings),
+        residual=_conformal(held_out),
+        held_out=len(held_out),
+        noise=noise,
+        unidentified=unidentified,
+        remarks=_remarks(evidence, held_out),
+        exchange=evidence.manner.exchange,
+        sharing=evidence.manner.sharing,
+        every=evidence.manner.every,
+        passes=last.conditions.passes,
+        servers_per_host=evidence.manner.servers_per_host,
+        prefetch=evidence.manner.prefetch,
+        messages=last.conditions.messages,
+        bucketed=last.conditions.fractions is not None,
+        ready=evidence.ready,
+        memory=_memory(evidence.trainings),
+        runs=tuple(one.trial.id for one in evidence.trainings),
+    )
 
 
 def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
@@ -229,11 +253,14 @@ def evidence_of(
         families.setdefault(repr(family), (family, []))[1].append(one)
     return [
         Evidence(
-            family=family, trainings=tuple(mine), manner=manner(mine[0].trial), ready=ready(mine[0].trial),
+            family=family,
+            trainings=tuple(mine),
+            manner=manner(mine[0].trial),
+            ready=ready(mine[0].trial),
             collectives=_of_family(collectives, mine[0].trial),
         )
         for family, mine in families.values()
-    ]  # fmt: skip
+    ]
 
 
 def _of_family(collectives: Sequence[Collective], trial: Trial) -> tuple[Collective, ...]:

@@ -44,28 +44,97 @@ DEVICES = {
     device.name: device
     for device in (
         # One of the two processors of the board.
-        Device(name="K80", fp32_flops=4.37e12, memory_bytes_per_s=240e9, memory_bytes=12 * GIB, power_w=150,
-               source=f"{NVIDIA}, Tesla K80, 2015: 8.73 Tflop/s and 480 GB/s for two processors"),
-        Device(name="P100-PCIe", fp32_flops=9.3e12, tensor_flops=18.7e12, memory_bytes_per_s=732e9,
-               memory_bytes=16 * GIB, power_w=250, source=f"{NVIDIA}, Tesla P100 PCIe, 2016"),
-        Device(name="P100-SXM2", fp32_flops=10.6e12, tensor_flops=21.2e12, memory_bytes_per_s=732e9,
-               memory_bytes=16 * GIB, power_w=300, source=f"{NVIDIA}, Tesla P100 SXM2, 2016"),
-        Device(name="V100-PCIe", fp32_flops=14e12, tensor_flops=112e12, memory_bytes_per_s=900e9,
-               memory_bytes=16 * GIB, power_w=250, source=f"{NVIDIA}, Tesla V100, 2017"),
-        Device(name="V100-SXM2", fp32_flops=15.7e12, tensor_flops=125e12, memory_bytes_per_s=900e9,
-               memory_bytes=16 * GIB, power_w=300, source=f"{NVIDIA}, Tesla V100, 2017"),
-        Device(name="T4", fp32_flops=8.1e12, tensor_flops=65e12, memory_bytes_per_s=300e9, memory_bytes=16 * GIB,
-               power_w=70, source=f"{NVIDIA}, T4, 2018"),
-        Device(name="A100-40GB", fp32_flops=19.5e12, tensor_flops=312e12, memory_bytes_per_s=1555e9,
-               memory_bytes=40 * GIB, power_w=400, source=f"{NVIDIA}, A100 SXM, 2020"),
-        Device(name="A100-80GB", fp32_flops=19.5e12, tensor_flops=312e12, memory_bytes_per_s=2039e9,
-               memory_bytes=80 * GIB, power_w=400, source=f"{NVIDIA}, A100 80GB SXM, 2021"),
-        Device(name="H100-SXM", fp32_flops=67e12, tensor_flops=989e12, memory_bytes_per_s=3350e9,
-               memory_bytes=80 * GIB, power_w=700, source=f"{NVIDIA}, H100 SXM, 2022, without sparsity"),
-        Device(name="H100-PCIe", fp32_flops=51e12, tensor_flops=756e12, memory_bytes_per_s=2000e9,
-               memory_bytes=80 * GIB, power_w=350, source=f"{NVIDIA}, H100 PCIe, 2022, without sparsity"),
+        Device(
+            name="K80",
+            fp32_flops=4.37e12,
+            memory_bytes_per_s=240e9,
+            memory_bytes=12 * GIB,
+            power_w=150,
+            source=f"{NVIDIA}, Tesla K80, 2015: 8.73 Tflop/s and 480 GB/s for two processors",
+        ),
+        Device(
+            name="P100-PCIe",
+            fp32_flops=9.3e12,
+            tensor_flops=18.7e12,
+            memory_bytes_per_s=732e9,
+            memory_bytes=16 * GIB,
+            power_w=250,
+            source=f"{NVIDIA}, Tesla P100 PCIe, 2016",
+        ),
+        Device(
+            name="P100-SXM2",
+            fp32_flops=10.6e12,
+            tensor_flops=21.2e12,
+            memory_bytes_per_s=732e9,
+            memory_bytes=16 * GIB,
+            power_w=300,
+            source=f"{NVIDIA}, Tesla P100 SXM2, 2016",
+        ),
+        Device(
+            name="V100-PCIe",
+            fp32_flops=14e12,
+            tensor_flops=112e12,
+            memory_bytes_per_s=900e9,
+            memory_bytes=16 * GIB,
+            power_w=250,
+            source=f"{NVIDIA}, Tesla V100, 2017",
+        ),
+        Device(
+            name="V100-SXM2",
+            fp32_flops=15.7e12,
+            tensor_flops=125e12,
+            memory_bytes_per_s=900e9,
+            memory_bytes=16 * GIB,
+            power_w=300,
+            source=f"{NVIDIA}, Tesla V100, 2017",
+        ),
+        Device(
+            name="T4",
+            fp32_flops=8.1e12,
+            tensor_flops=65e12,
+            memory_bytes_per_s=300e9,
+            memory_bytes=16 * GIB,
+            power_w=70,
+            source=f"{NVIDIA}, T4, 2018",
+        ),
+        Device(
+            name="A100-40GB",
+            fp32_flops=19.5e12,
+            tensor_flops=312e12,
+            memory_bytes_per_s=1555e9,
+            memory_bytes=40 * GIB,
+            power_w=400,
+            source=f"{NVIDIA}, A100 SXM, 2020",
+        ),
+        Device(
+            name="A100-80GB",
+            fp32_flops=19.5e12,
+            tensor_flops=312e12,
+            memory_bytes_per_s=2039e9,
+            memory_bytes=80 * GIB,
+            power_w=400,
+            source=f"{NVIDIA}, A100 80GB SXM, 2021",
+        ),
+        Device(
+            name="H100-SXM",
+            fp32_flops=67e12,
+            tensor_flops=989e12,
+            memory_bytes_per_s=3350e9,
+            memory_bytes=80 * GIB,
+            power_w=700,
+            source=f"{NVIDIA}, H100 SXM, 2022, without sparsity",
+        ),
+        Device(
+            name="H100-PCIe",
+            fp32_flops=51e12,
+            tensor_flops=756e12,
+            memory_bytes_per_s=2000e9,
+            memory_bytes=80 * GIB,
+            power_w=350,
+            source=f"{NVIDIA}, H100 PCIe, 2022, without sparsity",
+        ),
     )
-}  # fmt: skip
+}
 
 ETHERNET, INFINIBAND, PCI_SIG = "IEEE 802.3", "InfiniBand Trade Association", "PCI-SIG"
 INTERCONNECTS = {
@@ -87,7 +156,7 @@ INTERCONNECTS = {
         Interconnect(name="NVLink3", bytes_per_s=300e9, latency_s=3e-6, source=f"{NVIDIA}: 12 links of an A100"),
         Interconnect(name="NVLink4", bytes_per_s=450e9, latency_s=3e-6, source=f"{NVIDIA}: 18 links of an H100"),
     )
-}  # fmt: skip
+}
 
 
 def device(name: str) -> Device:

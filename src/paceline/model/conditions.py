@@ -11,8 +11,12 @@ from paceline.model.step import Floats
 RING, SERVER, TREE, HALVING = "ring", "server", "tree", "halving-doubling"
 EXCHANGES = (RING, SERVER, TREE, HALVING)
 REPLICATED, PARTITIONED, SHARDED, PIPELINED, ASYNCHRONOUS = (
-    "replicated", "partitioned", "sharded", "pipelined", "asynchronous",
-)  # fmt: skip
+    "replicated",
+    "partitioned",
+    "sharded",
+    "pipelined",
+    "asynchronous",
+)
 SHARINGS = (REPLICATED, PARTITIONED, SHARDED, PIPELINED, ASYNCHRONOUS)
 """Ways in which workers share a step; `sharing` says what each is."""
 

@@ -49,9 +49,15 @@ def figures(predicted: Floats, measured: Floats, intervals: tuple[Floats, Floats
         low, high = binomial_interval(int(inside.sum()), len(inside))
         covered = {"coverage": float(inside.mean()), "coverage_low": low, "coverage_high": high}
     return Figures(
-        n=len(error), mape=float(size.mean()), median=float(np.median(size)), p95=float(np.quantile(size, 0.95)),
-        max=float(size.max()), bias=float(error.mean()), spearman=_order(predicted, measured), **covered,
-    )  # fmt: skip
+        n=len(error),
+        mape=float(size.mean()),
+        median=float(np.median(size)),
+        p95=float(np.quantile(size, 0.95)),
+        max=float(size.max()),
+        bias=float(error.mean()),
+        spearman=_order(predicted, measured),
+        **covered,
+    )
 
 
 def _order(predicted: Floats, measured: Floats) -> float | None:

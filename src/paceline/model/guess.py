@@ -39,23 +39,47 @@ def guess(graph: Graph, device: Device, *, framework: str = "torch", strategy: s
     calls = CALLS_S * len(total.layers)
     vector = as_vector(
         {
-            "forward_s": calls, "forward_per_sample_s": total.forward_flops / rate + activations / memory,
-            "backward_s": 2 * calls, "backward_per_sample_s": total.backward_flops / rate + 2 * activations / memory,
-            "update_s": OPTIMIZER_TOUCHES * total.gradient_bytes / memory, "alpha_s": LATENCY_S,
-            "byte_s": 1 / memory, "start": 0.0,
+            "forward_s": calls,
+            "forward_per_sample_s": total.forward_flops / rate + activations / memory,
+            "backward_s": 2 * calls,
+            "backward_per_sample_s": total.backward_flops / rate + 2 * activations / memory,
+            "update_s": OPTIMIZER_TOUCHES * total.gradient_bytes / memory,
+            "alpha_s": LATENCY_S,
+            "byte_s": 1 / memory,
+            "start": 0.0,
         }
-    )  # fmt: skip
+    )
     ready = ready_of((), graph)
     family = Family(
-        framework=framework, strategy=strategy, model=graph.name, graph=graph.hash, knobs={}, threads=1,
-        device=device.name, site="none", options={}, input="resident/0", machine=device.name, lock="", simulated=False,
-    )  # fmt: skip
+        framework=framework,
+        strategy=strategy,
+        model=graph.name,
+        graph=graph.hash,
+        knobs={},
+        threads=1,
+        device=device.name,
+        site="none",
+        options={},
+        input="resident/0",
+        machine=device.name,
+        lock="",
+        simulated=False,
+    )
     return Calibration(
-        family=family, by=GUESSED, vector=vector, low=vector * np.exp(-OFF), high=vector * np.exp(OFF),
+        family=family,
+        by=GUESSED,
+        vector=vector,
+        low=vector * np.exp(-OFF),
+        high=vector * np.exp(OFF),
         draws=np.repeat(vector[None, :], 2, axis=0),
         # Nothing was run, so everything is inside: the width is in the guess itself.
         hull=Hull(workers=(1, 2**62), hosts=(1, 2**62), batch=(1e-9, 1e18), bandwidth=None),
-        residual=OFF, held_out=0, noise=0.0, exchange=RING, messages=ready.bucketed(buckets_of(None)), bucketed=True,
+        residual=OFF,
+        held_out=0,
+        noise=0.0,
+        exchange=RING,
+        messages=ready.bucketed(buckets_of(None)),
+        bucketed=True,
         ready=ready,
         remarks=(f"nothing was run: {REACHED:.0%} of {device.name}'s peak is assumed ({device.source})",),
-    )  # fmt: skip
+    )

@@ -83,9 +83,7 @@ def read_import(text: str, *, file: str, kind: str | None, setting: Setting) -> 
     """
     kind = kind or recognised(text)
     told, setting = _READERS[kind](text, setting)
-    return Imported(
-        file=file, digest=hashlib.sha256(text.encode()).hexdigest(), kind=kind, setting=setting, told=told
-    )  # fmt: skip
+    return Imported(file=file, digest=hashlib.sha256(text.encode()).hexdigest(), kind=kind, setting=setting, told=told)
 
 
 def _table(read: Callable[[str], SizeTable]) -> Callable[[str, Setting], tuple[dict[str, Any], Setting]]:
@@ -123,8 +121,11 @@ def _kineto(text: str, setting: Setting) -> tuple[dict[str, Any], Setting]:
 
 
 _READERS: dict[str, Callable[[str, Setting], tuple[dict[str, Any], Setting]]] = {
-    NCCL_TESTS: _table(imports.nccl_tests), OSU: _table(imports.osu), LAYERS: _layers, KINETO: _kineto,
-}  # fmt: skip
+    NCCL_TESTS: _table(imports.nccl_tests),
+    OSU: _table(imports.osu),
+    LAYERS: _layers,
+    KINETO: _kineto,
+}
 
 
 def imports_path(folder: Path, study: str) -> Path:
@@ -169,26 +170,37 @@ def with_imports(evidence: Evidence, found: Sequence[Imported]) -> Evidence:
 def _conditions(evidence: Evidence, setting: Setting) -> Conditions:
     last = max(evidence.trainings, key=lambda training: training.conditions.workers).conditions
     return last.change(
-        workers=setting.workers, hosts=setting.hosts, bandwidth=setting.bandwidth,
-        batch=(setting.batch or last.samples) / last.passes, latency_s=setting.latency_s,
+        workers=setting.workers,
+        hosts=setting.hosts,
+        bandwidth=setting.bandwidth,
+        batch=(setting.batch or last.samples) / last.passes,
+        latency_s=setting.latency_s,
         servers=max(1, evidence.manner.servers_per_host * setting.hosts),
-    )  # fmt: skip
+    )
 
 
 def _with_collective(evidence: Evidence, one: Imported) -> Evidence:
     collective = Collective(
-        trial=evidence.trainings[0].trial, conditions=_conditions(evidence, one.setting).change(messages=()),
-        operation=one.told["operation"], sizes=np.array(one.told["sizes"]), seconds=np.array(one.told["seconds"]),
-    )  # fmt: skip
+        trial=evidence.trainings[0].trial,
+        conditions=_conditions(evidence, one.setting).change(messages=()),
+        operation=one.told["operation"],
+        sizes=np.array(one.told["sizes"]),
+        seconds=np.array(one.told["seconds"]),
+    )
     return replace(evidence, collectives=(*evidence.collectives, collective))
 
 
 def _with_step(evidence: Evidence, one: Imported) -> Evidence:
     like = max(evidence.trainings, key=lambda training: training.conditions.workers)
     step = Training(
-        trial=like.trial, conditions=_conditions(evidence, one.setting), steps_s=(one.told["step"],),
-        phases={"communication": one.told["exposed"]}, derived=False, straggling=like.straggling, peak_rss_bytes=None,
-    )  # fmt: skip
+        trial=like.trial,
+        conditions=_conditions(evidence, one.setting),
+        steps_s=(one.told["step"],),
+        phases={"communication": one.told["exposed"]},
+        derived=False,
+        straggling=like.straggling,
+        peak_rss_bytes=None,
+    )
     return replace(evidence, trainings=(*evidence.trainings, step))
 
 
@@ -208,5 +220,8 @@ def _ready_by(ready: Ready, conditions: Conditions) -> Conditions:
 
 
 _ADDERS: dict[str, Callable[[Evidence, Imported], Evidence]] = {
-    NCCL_TESTS: _with_collective, OSU: _with_collective, LAYERS: _with_layers, KINETO: _with_step,
-}  # fmt: skip
+    NCCL_TESTS: _with_collective,
+    OSU: _with_collective,
+    LAYERS: _with_layers,
+    KINETO: _with_step,
+}

@@ -33,13 +33,19 @@ class SizeTable:
 
 
 NCCL_OPERATIONS = {
-    "all_reduce_perf": "all_reduce", "all_gather_perf": "all_gather", "reduce_scatter_perf": "reduce_scatter",
-    "broadcast_perf": "broadcast", "sendrecv_perf": "send_recv",
-}  # fmt: skip
+    "all_reduce_perf": "all_reduce",
+    "all_gather_perf": "all_gather",
+    "reduce_scatter_perf": "reduce_scatter",
+    "broadcast_perf": "broadcast",
+    "sendrecv_perf": "send_recv",
+}
 OSU_OPERATIONS = {
-    "Allreduce": "all_reduce", "Allgather": "all_gather", "Reduce_scatter": "reduce_scatter", "Broadcast": "broadcast",
+    "Allreduce": "all_reduce",
+    "Allgather": "all_gather",
+    "Reduce_scatter": "reduce_scatter",
+    "Broadcast": "broadcast",
     "Latency Test": "send_recv",
-}  # fmt: skip
+}
 
 
 def nccl_tests(text: str) -> SizeTable:
@@ -100,8 +106,10 @@ def ready_of_layer_trace(rows: Sequence[Row]) -> Ready:
         backward, sizes = "backward_compute_us", "num_params"
         ordered, scale = sorted(rows, key=lambda row: -int(row["tensor_id"])), float(BYTES_PER_PARAMETER)
     else:
-        raise PacelineError("no layer trace: it needs Backward and Size, or backward_compute_us and num_params",
-                            hint="docs/reference/tables.md")  # fmt: skip
+        raise PacelineError(
+            "no layer trace: it needs Backward and Size, or backward_compute_us and num_params",
+            hint="docs/reference/tables.md",
+        )
     times = np.cumsum([number(row[backward]) or 0.0 for row in ordered])
     if times[-1] <= 0:
         raise PacelineError("the backward times of this trace are all zero", hint="export them with the trace")
@@ -136,9 +144,10 @@ def step_of_kineto(text: str) -> Mapping[str, float]:
     total = sum(stop - start for start, stop in carrying)
     count = len(steps)
     return {
-        "step": sum(span.duration_s for span in steps) / count, "communication": total / count,
+        "step": sum(span.duration_s for span in steps) / count,
+        "communication": total / count,
         "exposed": max(0.0, total - hidden) / count,
-    }  # fmt: skip
+    }
 
 
 def _union(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

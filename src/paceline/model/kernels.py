@@ -13,9 +13,16 @@ from paceline.model.step import Floats
 
 
 def _sweep(
-    ready_s: Floats, sizes: Floats, fixed_s: float, backward_s: float, feeding_s: float, prefetch: bool,
-    latency_s: Floats, per_byte_s: Floats, compute: Floats,
-) -> Floats:  # fmt: skip
+    ready_s: Floats,
+    sizes: Floats,
+    fixed_s: float,
+    backward_s: float,
+    feeding_s: float,
+    prefetch: bool,
+    latency_s: Floats,
+    per_byte_s: Floats,
+    compute: Floats,
+) -> Floats:
     found = np.empty(len(compute))
     for k in range(len(compute)):
         scale, latency, per_byte, end = compute[k], latency_s[k], per_byte_s[k], 0.0

@@ -38,10 +38,14 @@ def measured_spans(record: Record) -> list[Span]:
             carries = name == COMMUNICATION and record.trial.workers > 1
             spans.append(
                 Span(
-                    name=name, rank=rank, stream="communication" if carries else "compute", start_s=now,
-                    duration_s=float(seconds[rank]), bytes=float(sent or 0) if carries else None,
+                    name=name,
+                    rank=rank,
+                    stream="communication" if carries else "compute",
+                    start_s=now,
+                    duration_s=float(seconds[rank]),
+                    bytes=float(sent or 0) if carries else None,
                     after=(count - 1,) if count else (),
                 )
-            )  # fmt: skip
+            )
             now += float(seconds[rank])
     return spans

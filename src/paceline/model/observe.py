@@ -109,11 +109,17 @@ def conditions_of(trial: Trial, manner: Manner) -> Conditions:
     """A trial's conditions but for its messages."""
     network = trial.cluster.network
     return Conditions(
-        workers=trial.workers, hosts=trial.cluster.hosts, batch=float(trial.workload.batch_per_worker),
-        bandwidth=network.bandwidth_bytes_per_s if network else None, latency_s=network.latency_s if network else None,
-        exchange=manner.exchange, servers=max(1, manner.servers_per_host * trial.cluster.hosts),
-        prefetch=manner.prefetch, sharing=manner.sharing, every=manner.every,
-    )  # fmt: skip
+        workers=trial.workers,
+        hosts=trial.cluster.hosts,
+        batch=float(trial.workload.batch_per_worker),
+        bandwidth=network.bandwidth_bytes_per_s if network else None,
+        latency_s=network.latency_s if network else None,
+        exchange=manner.exchange,
+        servers=max(1, manner.servers_per_host * trial.cluster.hosts),
+        prefetch=manner.prefetch,
+        sharing=manner.sharing,
+        every=manner.every,
+    )
 
 
 def trainings(
@@ -149,11 +155,15 @@ def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) ->
         logs = np.log(times).mean(axis=1)
         found.append(
             Collective(
-                trial=trial, conditions=conditions_of(trial, manner(trial)), operation=asked.operation,
-                sizes=np.array(sizes, dtype=float), seconds=times.mean(axis=0), runs=len(mine),
+                trial=trial,
+                conditions=conditions_of(trial, manner(trial)),
+                operation=asked.operation,
+                sizes=np.array(sizes, dtype=float),
+                seconds=times.mean(axis=0),
+                runs=len(mine),
                 noise=float(logs.std(ddof=1)) if len(mine) > 1 else 0.0,
             )
-        )  # fmt: skip
+        )
     return found
 
 

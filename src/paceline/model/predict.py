@@ -77,13 +77,21 @@ class Prediction:
     def to_json(self) -> dict[str, Any]:
         asked = self.conditions
         return {
-            "workers": asked.workers, "hosts": asked.hosts, "batch": asked.samples, "by": self.by,
-            "step_s": self.step.to_json(), "throughput": self.throughput.to_json(),
-            "efficiency": self.efficiency.to_json(), "exposed_s": self.terms.exposed_s,
-            "exchange_s": self.terms.exchange_s, "bottleneck": self.bottleneck, "shares": self.shares,
-            "extrapolated_by": self.extrapolated_by, "extrapolated": self.extrapolated,
+            "workers": asked.workers,
+            "hosts": asked.hosts,
+            "batch": asked.samples,
+            "by": self.by,
+            "step_s": self.step.to_json(),
+            "throughput": self.throughput.to_json(),
+            "efficiency": self.efficiency.to_json(),
+            "exposed_s": self.terms.exposed_s,
+            "exchange_s": self.terms.exchange_s,
+            "bottleneck": self.bottleneck,
+            "shares": self.shares,
+            "extrapolated_by": self.extrapolated_by,
+            "extrapolated": self.extrapolated,
             "memory_bytes": self.memory_bytes,
-        }  # fmt: skip
+        }
 
 
 def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
@@ -100,10 +108,18 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     words = f"extrapolated × {factor:.2g} beyond {what} that were run" if what else ""
     memory = calibration.memory
     return Prediction(
-        conditions=conditions, by=calibration.by, step=step, throughput=step.over(samples, "samples/s"),
-        efficiency=kept, terms=terms, bottleneck=bottleneck(terms), shares=shares(terms), extrapolated_by=factor,
-        extrapolated=words, memory_bytes=memory[0] + memory[1] * conditions.batch if memory else None,
-    )  # fmt: skip
+        conditions=conditions,
+        by=calibration.by,
+        step=step,
+        throughput=step.over(samples, "samples/s"),
+        efficiency=kept,
+        terms=terms,
+        bottleneck=bottleneck(terms),
+        shares=shares(terms),
+        extrapolated_by=factor,
+        extrapolated=words,
+        memory_bytes=memory[0] + memory[1] * conditions.batch if memory else None,
+    )
 
 
 def _steps(calibration: Calibration, conditions: Conditions) -> Floats:
@@ -141,11 +157,20 @@ def conditions_for(
     messages, ready, passes = calibration.messages, calibration.ready, calibration.passes
     fractions = ready.of_messages(messages) if calibration.bucketed and ready and messages else None
     return Conditions(
-        workers=workers, hosts=hosts, batch=(calibration.hull.batch[1] if batch is None else batch) / passes,
-        passes=passes, every=calibration.every, sharing=calibration.sharing, bandwidth=bandwidth,
-        latency_s=latency_s, messages=messages, fractions=fractions, exchange=calibration.exchange, servers=servers,
+        workers=workers,
+        hosts=hosts,
+        batch=(calibration.hull.batch[1] if batch is None else batch) / passes,
+        passes=passes,
+        every=calibration.every,
+        sharing=calibration.sharing,
+        bandwidth=bandwidth,
+        latency_s=latency_s,
+        messages=messages,
+        fractions=fractions,
+        exchange=calibration.exchange,
+        servers=servers,
         prefetch=calibration.prefetch,
-    )  # fmt: skip
+    )
 
 
 def with_buckets(calibration: Calibration, conditions: Conditions, bucket_bytes: float | None) -> Conditions:

@@ -117,11 +117,14 @@ class Problem:
         """
         ends = [
             least_squares(
-                self.residuals, begin / self.scale, bounds=(np.zeros(len(NAMES)), self.high), x_scale=1.0,
+                self.residuals,
+                begin / self.scale,
+                bounds=(np.zeros(len(NAMES)), self.high),
+                x_scale=1.0,
                 max_nfev=MOST_EVALUATIONS,
             )
             for begin in (self._starts() if near is None else [near])
-        ]  # fmt: skip
+        ]
         best = min(ends, key=lambda end: float(end.cost))
         rows = len(best.fun) - len(NAMES)
         return best.x * self.scale, np.asarray(best.jac)[:rows], best.fun[:rows]

@@ -78,10 +78,12 @@ def profiled(text: str) -> Profiled:
         columns["phase.overhead"].append(_length(left))
     count, rank = len(steps), steps[0].rank
     fixed = {
-        "rank": pa.array([rank] * count, pa.int32()), "step": pa.array(range(count), pa.int32()),
-        "kind": pa.array(["measured"] * count), "cpu_s": pa.array([None] * count, pa.float64()),
+        "rank": pa.array([rank] * count, pa.int32()),
+        "step": pa.array(range(count), pa.int32()),
+        "kind": pa.array(["measured"] * count),
+        "cpu_s": pa.array([None] * count, pa.float64()),
         "loss": pa.array([None] * count, pa.float64()),
-    }  # fmt: skip
+    }
     return Profiled(rank=rank, samples=pa.table({**fixed, **{name: pa.array(v) for name, v in columns.items()}}))
 
 
@@ -101,19 +103,31 @@ def run_of(texts: Sequence[str], trial: Trial, *, study: str, started: float, gr
     digest = hashlib.sha256("".join(texts).encode()).hexdigest()[:8]
     samples = pa.concat_tables([one.samples for one in ranks])
     return Record(
-        run_id=f"{trial.id}.r0.a0@{digest}", trial=trial, study=study, repeat=0, attempt=0, started=started,
-        elapsed_s=float(sum(ranks[0].samples["wall_s"].to_pylist())), outcome=Outcome(kind=OutcomeKind.OK),
+        run_id=f"{trial.id}.r0.a0@{digest}",
+        trial=trial,
+        study=study,
+        repeat=0,
+        attempt=0,
+        started=started,
+        elapsed_s=float(sum(ranks[0].samples["wall_s"].to_pylist())),
+        outcome=Outcome(kind=OutcomeKind.OK),
         ranks=tuple(Rank(rank=one.rank, host="profile", cores=()) for one in ranks),
-        machine={"id": f"profile-{digest}"}, state={}, environment={"name": "imported profile", "fingerprint": digest},
-        resources={}, inputs={"gradient_bytes": gradient_bytes} if gradient_bytes else {},
+        machine={"id": f"profile-{digest}"},
+        state={},
+        environment={"name": "imported profile", "fingerprint": digest},
+        resources={},
+        inputs={"gradient_bytes": gradient_bytes} if gradient_bytes else {},
         doubts=(
             Doubt(
-                code="profiled", message="imported from a profile, whose taking made steps longer by some per cent",
+                code="profiled",
+                message="imported from a profile, whose taking made steps longer by some per cent",
                 hint="rank it against nothing but other profiles",
             ),
         ),
-        paceline=__version__, phases_by="operators", samples=samples,
-    )  # fmt: skip
+        paceline=__version__,
+        phases_by="operators",
+        samples=samples,
+    )
 
 
 def _by_phase(spans: Sequence[Span]) -> dict[str, Intervals]:

@@ -42,10 +42,15 @@ def closed(profile: Profile, *, exposed_s: float, communication_s: float) -> Ter
     feeding = profile.input_s + profile.copy_s
     shown = max(0.0, feeding - busy) if profile.prefetch else feeding
     return Terms(
-        step_s=busy + shown, forward_s=profile.forward_total_s, backward_s=profile.backward_total_s,
-        exposed_s=exposed_s, update_s=profile.update_s, overhead_s=profile.overhead_s, input_s=shown,
+        step_s=busy + shown,
+        forward_s=profile.forward_total_s,
+        backward_s=profile.backward_total_s,
+        exposed_s=exposed_s,
+        update_s=profile.update_s,
+        overhead_s=profile.overhead_s,
+        input_s=shown,
         communication_s=communication_s,
-    )  # fmt: skip
+    )
 
 
 def accumulated(profile: Profile, messages: Messages, costs_s: Floats, *, passes: int) -> Terms:
@@ -56,10 +61,15 @@ def accumulated(profile: Profile, messages: Messages, costs_s: Floats, *, passes
     busy = own * (passes - 1) + last.step_s - last.input_s
     shown = max(0.0, feeding - busy) if profile.prefetch else feeding
     return Terms(
-        step_s=busy + shown, forward_s=profile.forward_total_s * passes, backward_s=profile.backward_total_s * passes,
-        exposed_s=last.exposed_s, update_s=profile.update_s, overhead_s=profile.overhead_s * passes, input_s=shown,
+        step_s=busy + shown,
+        forward_s=profile.forward_total_s * passes,
+        backward_s=profile.backward_total_s * passes,
+        exposed_s=last.exposed_s,
+        update_s=profile.update_s,
+        overhead_s=profile.overhead_s * passes,
+        input_s=shown,
         communication_s=last.communication_s,
-    )  # fmt: skip
+    )
 
 
 def local_steps(profile: Profile, average_s: float, *, every: int) -> Terms:
@@ -145,10 +155,16 @@ def sweep(profile: Profile, messages: Messages, configurations: Sweep) -> Floats
     except ImportError:
         return sweep_numpy(profile, messages, configurations)
     return kernels.sweep(
-        messages.ready_s, messages.sizes, profile.forward_total_s + profile.update_s + profile.overhead_s,
-        profile.backward_total_s, profile.input_s + profile.copy_s, profile.prefetch,
-        configurations.latency_s, configurations.per_byte_s, configurations.compute,
-    )  # fmt: skip
+        messages.ready_s,
+        messages.sizes,
+        profile.forward_total_s + profile.update_s + profile.overhead_s,
+        profile.backward_total_s,
+        profile.input_s + profile.copy_s,
+        profile.prefetch,
+        configurations.latency_s,
+        configurations.per_byte_s,
+        configurations.compute,
+    )
 
 
 def sweep_numpy(profile: Profile, messages: Messages, configurations: Sweep) -> Floats:

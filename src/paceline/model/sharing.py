@@ -79,9 +79,10 @@ def _partitioned(vector: Floats, conditions: Conditions, work: Work) -> Shown:
     # Shares that were updated are gathered when nothing is left to compute.
     total = averaged.total_s + latency + carried
     return Shown(
-        total_s=total, exposed_s=averaged.exposed_s + latency + carried,
+        total_s=total,
+        exposed_s=averaged.exposed_s + latency + carried,
         latent=_part(averaged.latent * averaged.total_s + latency, total),
-    )  # fmt: skip
+    )
 
 
 def _sharded(vector: Floats, conditions: Conditions, work: Work) -> Shown:
@@ -119,17 +120,21 @@ def _pipelined(vector: Floats, conditions: Conditions, work: Work) -> Shown:
     free, whole = (pipelined(equal, seconds, micro_batches=count) for seconds in (0.0, hand_over))
     bubble = free - (work.forward_s + work.backward_s) * conditions.passes
     return Shown(
-        total_s=2 * count * hand_over, exposed_s=whole - free, latent=_part(alpha, hand_over),
+        total_s=2 * count * hand_over,
+        exposed_s=whole - free,
+        latent=_part(alpha, hand_over),
         waiting_s=max(0.0, bubble),
-    )  # fmt: skip
+    )
 
 
 def _asynchronous(vector: Floats, conditions: Conditions, work: Work) -> Shown:
     alpha, beta = neighbours(vector, conditions)
     service = Service(
-        size=conditions.exchanged, latency_s=alpha * len(conditions.messages), byte_s=beta,
+        size=conditions.exchanged,
+        latency_s=alpha * len(conditions.messages),
+        byte_s=beta,
         servers=max(1, conditions.servers),
-    )  # fmt: skip
+    )
     computing = (work.forward_s + work.backward_s) * conditions.passes + work.rest_s
     busy = computing + served_s(vector, conditions)
     exposed = asynchronous_step(busy, service, workers=conditions.workers) - computing
@@ -141,6 +146,9 @@ def _part(latency_s: float, total_s: float) -> float:
 
 
 WAYS: dict[str, Callable[[Floats, Conditions, Work], Shown]] = {
-    REPLICATED: _replicated, PARTITIONED: _partitioned, SHARDED: _sharded, PIPELINED: _pipelined,
+    REPLICATED: _replicated,
+    PARTITIONED: _partitioned,
+    SHARDED: _sharded,
+    PIPELINED: _pipelined,
     ASYNCHRONOUS: _asynchronous,
-}  # fmt: skip
+}

@@ -65,11 +65,15 @@ def row_of(training: Training) -> Row:
     trial = training.trial
     network = trial.cluster.network
     return {
-        "workers": str(trial.workers), "hosts": str(trial.cluster.hosts), "batch": str(trial.workload.batch_per_worker),
-        "network": network.label if network else "none", "framework": trial.framework.name,
-        "model": trial.workload.name, "strategy": trial.framework.strategy,
+        "workers": str(trial.workers),
+        "hosts": str(trial.cluster.hosts),
+        "batch": str(trial.workload.batch_per_worker),
+        "network": network.label if network else "none",
+        "framework": trial.framework.name,
+        "model": trial.workload.name,
+        "strategy": trial.framework.strategy,
         "dilation": str(trial.cluster.options.get("dilation", 1)),
-    }  # fmt: skip
+    }
 
 
 def validate_family(evidence: Evidence, known: Sequence[Training], asked: Sequence[Training]) -> GroupResult:
@@ -84,9 +88,14 @@ def validate_family(evidence: Evidence, known: Sequence[Training], asked: Sequen
         predicted[model.name] = np.maximum(model.predict(points), 1e-12)
     intervals = np.array([one.step.low for one in said]), np.array([one.step.high for one in said])
     return GroupResult(
-        group=evidence.family.label, n_fit=len(known), points=tuple(points), predicted=predicted, intervals=intervals,
-        noise=calibration.noise, least_rows=LEAST_TRIALS,
-    )  # fmt: skip
+        group=evidence.family.label,
+        n_fit=len(known),
+        points=tuple(points),
+        predicted=predicted,
+        intervals=intervals,
+        noise=calibration.noise,
+        least_rows=LEAST_TRIALS,
+    )
 
 
 def _point(training: Training) -> Point:

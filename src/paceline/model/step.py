@@ -44,10 +44,15 @@ class Profile:
     def scaled(self, factor: float) -> Profile:
         """The same worker with all of its computing slower by a factor."""
         return Profile(
-            forward_s=self.forward_s * factor, backward_s=self.backward_s * factor,
-            gradient_bytes=self.gradient_bytes, input_s=self.input_s, copy_s=self.copy_s,
-            update_s=self.update_s * factor, overhead_s=self.overhead_s * factor, prefetch=self.prefetch,
-        )  # fmt: skip
+            forward_s=self.forward_s * factor,
+            backward_s=self.backward_s * factor,
+            gradient_bytes=self.gradient_bytes,
+            input_s=self.input_s,
+            copy_s=self.copy_s,
+            update_s=self.update_s * factor,
+            overhead_s=self.overhead_s * factor,
+            prefetch=self.prefetch,
+        )
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -146,11 +151,13 @@ def stages_of(profile: Profile, borders: Sequence[int]) -> list[Stage]:
     edges = [0, *borders, len(profile.forward_s)]
     return [
         Stage(
-            forward_s=float(profile.forward_s[a:b].sum()), backward_s=float(profile.backward_s[a:b].sum()),
+            forward_s=float(profile.forward_s[a:b].sum()),
+            backward_s=float(profile.backward_s[a:b].sum()),
             bytes=float(profile.gradient_bytes[a:b].sum()),
         )
-        for a, b in pairwise(edges) if b > a
-    ]  # fmt: skip
+        for a, b in pairwise(edges)
+        if b > a
+    ]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -110,9 +110,13 @@ def _step_time(row: Row) -> Point | None:
         return None
     return Point(
         group=" · ".join(row[name] for name in ("model", "cluster") if row.get(name)),
-        workers=int(row["num_replicas"]), hosts=int(row["num_nodes"]), batch=float(row["local_bsz"]), step_s=step,
-        sync_s=number(row.get("sync_time_s")), row=row,
-    )  # fmt: skip
+        workers=int(row["num_replicas"]),
+        hosts=int(row["num_nodes"]),
+        batch=float(row["local_bsz"]),
+        step_s=step,
+        sync_s=number(row.get("sync_time_s")),
+        row=row,
+    )
 
 
 def _throughput(row: Row) -> Point | None:
@@ -123,8 +127,12 @@ def _throughput(row: Row) -> Point | None:
     named = ("framework", "model", "hardware", "interconnect", "strategy", "precision")
     return Point(
         group=" · ".join(row[name] for name in named if row.get(name)),
-        workers=int(workers), hosts=int(nodes), batch=batch, step_s=workers * batch / value, row=row,
-    )  # fmt: skip
+        workers=int(workers),
+        hosts=int(nodes),
+        batch=batch,
+        step_s=workers * batch / value,
+        row=row,
+    )
 
 
 def number(text: str | None) -> float | None:
@@ -136,9 +144,14 @@ def number(text: str | None) -> float | None:
 
 _COMPARISON = re.compile(r"\s*(\w+)\s*(<=|>=|==|!=|<|>|=)\s*(\S(?:.*\S)?)\s*")
 _OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
-    "<=": operator.le, ">=": operator.ge, "<": operator.lt, ">": operator.gt, "==": operator.eq, "=": operator.eq,
+    "<=": operator.le,
+    ">=": operator.ge,
+    "<": operator.lt,
+    ">": operator.gt,
+    "==": operator.eq,
+    "=": operator.eq,
     "!=": operator.ne,
-}  # fmt: skip
+}
 
 
 def matching(condition: str, columns: Sequence[str]) -> Callable[[Row], bool]:

@@ -48,9 +48,15 @@ class StepTerms:
     @property
     def step_s(self) -> float:
         return (
-            self.input_s + self.forward_s + self.backward_s + self.waiting_s + self.contention_s + self.exposed_s
-            + self.update_s + self.overhead_s
-        )  # fmt: skip
+            self.input_s
+            + self.forward_s
+            + self.backward_s
+            + self.waiting_s
+            + self.contention_s
+            + self.exposed_s
+            + self.update_s
+            + self.overhead_s
+        )
 
     @property
     def exposed_s(self) -> float:
@@ -60,11 +66,13 @@ class StepTerms:
         """As timers see them on the mean worker."""
         forward, backward = (seconds * self.unequal for seconds in (self.forward_s, self.backward_s))
         return {
-            "data": self.input_s, "forward": self.forward_s + forward,
+            "data": self.input_s,
+            "forward": self.forward_s + forward,
             "backward": self.backward_s + backward + self.contention_s,
             "communication": self.waiting_s - forward - backward + self.exposed_s,
-            "update": self.update_s, "overhead": self.overhead_s,
-        }  # fmt: skip
+            "update": self.update_s,
+            "overhead": self.overhead_s,
+        }
 
 
 INPUT, COMPUTE, LATENCY, BANDWIDTH = "input", "compute", "communication latency", "communication bandwidth"
@@ -110,9 +118,17 @@ def step_terms(vector: Floats, conditions: Conditions, straggling: Straggling = 
     # What is exchanged every so many steps only shows in one of them: the mean step.
     exposed, exchange, contention = (value / conditions.every for value in (seen.exposed_s, seen.total_s, contention))
     busy = StepTerms(
-        input_s=0.0, forward_s=forward * passes, backward_s=backward * passes,
-        waiting_s=(slow - 1) * (forward + backward) * passes + seen.waiting_s, contention_s=contention,
-        latency_s=exposed * seen.latent, bandwidth_s=exposed * (1 - seen.latent), update_s=update,
-        overhead_s=overhead, exchange_s=exchange, latent=seen.latent, unequal=unequal,
-    )  # fmt: skip
+        input_s=0.0,
+        forward_s=forward * passes,
+        backward_s=backward * passes,
+        waiting_s=(slow - 1) * (forward + backward) * passes + seen.waiting_s,
+        contention_s=contention,
+        latency_s=exposed * seen.latent,
+        bandwidth_s=exposed * (1 - seen.latent),
+        update_s=update,
+        overhead_s=overhead,
+        exchange_s=exchange,
+        latent=seen.latent,
+        unequal=unequal,
+    )
     return replace(busy, input_s=max(0.0, feeding - busy.step_s) if conditions.prefetch else feeding)

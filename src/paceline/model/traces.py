@@ -47,14 +47,19 @@ def chrome_trace(spans: Iterable[Span], **about: Any) -> str:
     ]
     events += [
         {"ph": "M", "name": "thread_name", "pid": rank, "tid": number, "args": {"name": name}}
-        for rank in sorted({span.rank for span in spans}) for name, number in streams.items()
-    ]  # fmt: skip
+        for rank in sorted({span.rank for span in spans})
+        for name, number in streams.items()
+    ]
     for span in spans:
         event = {
-            "ph": "X", "name": span.name, "pid": span.rank, "tid": streams[span.stream],
-            "ts": span.start_s * MICROSECONDS, "dur": span.duration_s * MICROSECONDS,
+            "ph": "X",
+            "name": span.name,
+            "pid": span.rank,
+            "tid": streams[span.stream],
+            "ts": span.start_s * MICROSECONDS,
+            "dur": span.duration_s * MICROSECONDS,
             "cat": "communication" if span.bytes is not None else "computing",
-        }  # fmt: skip
+        }
         events.append(event if span.bytes is None else {**event, "args": {"bytes": span.bytes}})
     return json.dumps({"traceEvents": events, "displayTimeUnit": "ms", "otherData": about})
 
@@ -126,20 +131,26 @@ def spans_of_kineto(text: str) -> list[Span]:
     rank = int((data.get("distributedInfo") or {}).get("rank", 0)) if isinstance(data, dict) else 0
     return [
         Span(
-            name=str(event["name"]), rank=rank, stream=f"{event.get('pid')}/{event.get('tid')}",
-            start_s=float(event["ts"]) / MICROSECONDS, duration_s=float(event.get("dur", 0)) / MICROSECONDS,
+            name=str(event["name"]),
+            rank=rank,
+            stream=f"{event.get('pid')}/{event.get('tid')}",
+            start_s=float(event["ts"]) / MICROSECONDS,
+            duration_s=float(event.get("dur", 0)) / MICROSECONDS,
         )
-        for event in events if event.get("ph") == "X"
-    ]  # fmt: skip
+        for event in events
+        if event.get("ph") == "X"
+    ]
 
 
 def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int = 1) -> list[Span]:
     """One predicted step on the streams "compute" and "communication", the same on each rank that is drawn."""
     terms = step_terms(calibration.vector, conditions, calibration.straggling)
     computing = [
-        ("input", terms.input_s), ("framework", terms.overhead_s), ("forward", terms.forward_s),
+        ("input", terms.input_s),
+        ("framework", terms.overhead_s),
+        ("forward", terms.forward_s),
         ("backward", terms.backward_s + terms.contention_s + terms.waiting_s),
-    ]  # fmt: skip
+    ]
     spans: list[Span] = []
     for rank in range(ranks):
         now, first = 0.0, len(spans)
@@ -153,10 +164,15 @@ def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int
             # Gathered, handed over or served while computing goes on: drawn is what of it shows.
             spans.append(
                 Span(
-                    name="exchange that shows", rank=rank, stream="communication", start_s=now,
-                    duration_s=terms.exposed_s, bytes=conditions.exchanged, after=(backward,),
+                    name="exchange that shows",
+                    rank=rank,
+                    stream="communication",
+                    start_s=now,
+                    duration_s=terms.exposed_s,
+                    bytes=conditions.exchanged,
+                    after=(backward,),
                 )
-            )  # fmt: skip
+            )
             end = now + terms.exposed_s
         elif conditions.workers > 1 and conditions.messages:
             latencies, carried = message_costs(calibration.vector, conditions, conditions.sizes)

@@ -71,7 +71,8 @@ class Validation:
         return {
             "models": [
                 {
-                    "name": model, **self.overall(model),
+                    "name": model,
+                    **self.overall(model),
                     "groups": [
                         {"group": one.group, "counts": one.counts, **one.figures(model).to_json()}
                         for one in self.groups
@@ -81,24 +82,31 @@ class Validation:
             ],
             "groups": [
                 {
-                    "group": one.group, "counts": one.counts, "n_fit": one.n_fit, "n_predicted": len(one.points),
-                    "noise": one.noise, "points": _points(one),
+                    "group": one.group,
+                    "counts": one.counts,
+                    "n_fit": one.n_fit,
+                    "n_predicted": len(one.points),
+                    "noise": one.noise,
+                    "points": _points(one),
                 }
                 for one in self.groups
             ],
             "without_rows": list(self.without_rows),
             "least_rows": self.least_rows,
-        }  # fmt: skip
+        }
 
 
 def _points(group: GroupResult) -> list[dict[str, Any]]:
     rows = []
     for index, point in enumerate(group.points):
         row: dict[str, Any] = {
-            "workers": point.workers, "hosts": point.hosts, "batch": point.batch,
-            "network": point.row.get("network"), "measured_s": point.step_s,
+            "workers": point.workers,
+            "hosts": point.hosts,
+            "batch": point.batch,
+            "network": point.row.get("network"),
+            "measured_s": point.step_s,
             "predicted_s": {model: float(values[index]) for model, values in group.predicted.items()},
-        }  # fmt: skip
+        }
         if group.intervals is not None:
             row["low_s"], row["high_s"] = float(group.intervals[0][index]), float(group.intervals[1][index])
         rows.append(row)
@@ -134,9 +142,13 @@ def _result(name: str, known: Sequence[Point], asked: Sequence[Point], mine: Seq
         predicted[model.name] = np.maximum(model.predict(asked), 1e-12)
         intervals = intervals or model.interval(asked)
     return GroupResult(
-        group=name, n_fit=len(known), points=tuple(asked), predicted=predicted, intervals=intervals,
+        group=name,
+        n_fit=len(known),
+        points=tuple(asked),
+        predicted=predicted,
+        intervals=intervals,
         noise=noise_floor(mine),
-    )  # fmt: skip
+    )
 
 
 def noise_floor(points: Sequence[Point]) -> float | None:

@@ -179,10 +179,17 @@ def _stragglers(value: str) -> Callable[[Calibration, Conditions], Changed]:
 
 
 INPUTS: Mapping[str, Callable[[str], Callable[[Calibration, Conditions], Changed]]] = {
-    "bandwidth": _bandwidth, "latency": _latency, "compression": _compression, "bucket": _bucket,
-    "compute": _compute, "input": _input, "loaders": _loaders, "accumulate": _accumulate, "average-every": _every,
+    "bandwidth": _bandwidth,
+    "latency": _latency,
+    "compression": _compression,
+    "bucket": _bucket,
+    "compute": _compute,
+    "input": _input,
+    "loaders": _loaders,
+    "accumulate": _accumulate,
+    "average-every": _every,
     "stragglers": _stragglers,
-}  # fmt: skip
+}
 """Name → how its value is read."""
 
 

@@ -24,14 +24,18 @@ def axes_of(trial: Trial, study: Study, catalog: Catalog) -> Axes:
         "workload.batch_global" if strong else "workload.batch_per_worker": (
             trial.batch_global if strong else workload.batch_per_worker
         ),
-        "workload.input": workload.input, "workload.loader_workers": workload.loader_workers,
-        "measure.seed": workload.seed, "framework.name": framework.name,
+        "workload.input": workload.input,
+        "workload.loader_workers": workload.loader_workers,
+        "measure.seed": workload.seed,
+        "framework.name": framework.name,
         # Other frameworks know the same strategy by another name.
         "framework.strategy": "data-parallel" if framework.strategy == known.data_parallel else framework.strategy,
-        "cluster.hosts": cluster.hosts, "cluster.workers_per_host": cluster.workers_per_host,
-        "cluster.threads_per_worker": cluster.threads_per_worker, "cluster.device": cluster.device,
+        "cluster.hosts": cluster.hosts,
+        "cluster.workers_per_host": cluster.workers_per_host,
+        "cluster.threads_per_worker": cluster.threads_per_worker,
+        "cluster.device": cluster.device,
         "cluster.network": cluster.network,
-    }  # fmt: skip
+    }
     if scripts:
         plain["workload.arguments"] = workload.options.get("arguments")
     else:

@@ -126,10 +126,15 @@ def _frameworks(study: Study, catalog: Catalog) -> Iterator[FrameworkChoice]:
         more = f"what they do: paceline doctor --framework {name}"
         for knobs in _product(_knob_axes(asked, known.knobs, f"{study.source}: framework.{name}", more)):
             yield FrameworkChoice(
-                name=name, strategy=strategy, strategy_class=known.class_of(strategy, knobs),
-                knobs=knobs, environment=environment, lock=lock, simulated=known.simulated(knobs),
+                name=name,
+                strategy=strategy,
+                strategy_class=known.class_of(strategy, knobs),
+                knobs=knobs,
+                environment=environment,
+                lock=lock,
+                simulated=known.simulated(knobs),
                 one_process=known.strategies[strategy].one_process,
-            )  # fmt: skip
+            )
 
 
 def default_choice(catalog: Catalog, name: str, **knobs: Any) -> FrameworkChoice:
@@ -138,9 +143,14 @@ def default_choice(catalog: Catalog, name: str, **knobs: Any) -> FrameworkChoice
     environment, lock = catalog.environments[name]
     chosen = {knob: description.default for knob, description in known.knobs.items()} | knobs
     return FrameworkChoice(
-        name=name, strategy=known.data_parallel, strategy_class=known.class_of(known.data_parallel, chosen),
-        knobs=chosen, environment=environment, lock=lock, one_process=known.strategies[known.data_parallel].one_process,
-    )  # fmt: skip
+        name=name,
+        strategy=known.data_parallel,
+        strategy_class=known.class_of(known.data_parallel, chosen),
+        knobs=chosen,
+        environment=environment,
+        lock=lock,
+        one_process=known.strategies[known.data_parallel].one_process,
+    )
 
 
 def _knob_axes(
@@ -172,15 +182,22 @@ def _workloads(study: Study, catalog: Catalog) -> Iterator[tuple[WorkloadChoice,
             except SpecError as error:
                 raise SpecError(f"{study.source}: workload.{key}: {error.message}", hint=error.hint) from None
             for batch, feed, loaders, seed in itertools.product(
-                study.values(batch_key, model), study.axes["workload.input"], study.axes["workload.loader_workers"],
+                study.values(batch_key, model),
+                study.axes["workload.input"],
+                study.axes["workload.loader_workers"],
                 study.axes["measure.seed"],
-            ):  # fmt: skip
+            ):
                 # Loader workers mean nothing to resident data: one trial, not several that are the same.
                 choice = WorkloadChoice(
-                    model=model, options=options, graph=workload.hash, batch_per_worker=batch,
-                    scaling="strong" if strong else "weak", input=feed,
-                    loader_workers=loaders if feed == "pipeline" else 0, seed=seed,
-                )  # fmt: skip
+                    model=model,
+                    options=options,
+                    graph=workload.hash,
+                    batch_per_worker=batch,
+                    scaling="strong" if strong else "weak",
+                    input=feed,
+                    loader_workers=loaders if feed == "pipeline" else 0,
+                    seed=seed,
+                )
                 yield choice, workload, batch if strong else None
 
 
@@ -194,9 +211,15 @@ def named_workloads(study: Study) -> tuple[str, Mapping[str, Mapping[str, tuple[
 
 def _with_batch(choice: WorkloadChoice, batch: int) -> WorkloadChoice:
     return WorkloadChoice(
-        model=choice.model, options=choice.options, graph=choice.graph, batch_per_worker=batch,
-        scaling=choice.scaling, input=choice.input, loader_workers=choice.loader_workers, seed=choice.seed,
-    )  # fmt: skip
+        model=choice.model,
+        options=choice.options,
+        graph=choice.graph,
+        batch_per_worker=batch,
+        scaling=choice.scaling,
+        input=choice.input,
+        loader_workers=choice.loader_workers,
+        seed=choice.seed,
+    )
 
 
 def _clusters(study: Study, site: SiteLimits, model: str) -> Iterator[ClusterChoice]:

@@ -36,11 +36,17 @@ def make_job(
         host = topology.hosts[worker.host]
         local_rank = per_host.get(worker.host, 0)
         per_host[worker.host] = local_rank + 1
-        described.append({
-            "rank": worker.rank, "host": host.name, "address": host.address, "interface": host.interface,
-            "cores": list(worker.cores), "local_rank": local_rank,
-            "ports": list(host.ports),
-        })  # fmt: skip
+        described.append(
+            {
+                "rank": worker.rank,
+                "host": host.name,
+                "address": host.address,
+                "interface": host.interface,
+                "cores": list(worker.cores),
+                "local_rank": local_rank,
+                "ports": list(host.ports),
+            }
+        )
     return {
         "version": JOB_VERSION,
         "run_id": run_id,

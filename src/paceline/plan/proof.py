@@ -42,16 +42,23 @@ def proof_run(trial: Trial, proves_on: str | None = None) -> Trial:
     return replace(
         trial,
         workload=replace(
-            trial.workload, batch_per_worker=min(trial.workload.batch_per_worker, BATCH), scaling="weak",
-            input="resident", loader_workers=0,
+            trial.workload,
+            batch_per_worker=min(trial.workload.batch_per_worker, BATCH),
+            scaling="weak",
+            input="resident",
+            loader_workers=0,
         ),
         cluster=replace(
-            cluster, hosts=1, workers_per_host=min(trial.workers, WORKERS), threads_per_worker=1, network=None,
+            cluster,
+            hosts=1,
+            workers_per_host=min(trial.workers, WORKERS),
+            threads_per_worker=1,
+            network=None,
             oversubscribe=False,
         ),
         measure=MeasureChoice(warmup_steps=0, steps=STEPS, layers=False, evidence=True),
         limits=Limits(time_s=max(trial.limits.time_s, TIME_LIMIT_S), memory_bytes=None),
-    )  # fmt: skip
+    )
 
 
 def proof_cases(

@@ -37,25 +37,32 @@ def advice_of(found: Survey, known: Known, wish: Wish, findings: Mapping[str, Se
     )
     trials, obstacles = to_try(found, known)
     return Advice(
-        goal=wish.goal.name, sentence=_sentence(found, ranked, present, wish), ranked=ranked,
+        goal=wish.goal.name,
+        sentence=_sentence(found, ranked, present, wish),
+        ranked=ranked,
         front=front(found.ranked, wish.prices),
         settling=experiment(known.study, trials, known.catalog) if trials else "",
         not_considered=(*found.not_considered, *(f"trying it here: {why}" for why in obstacles)),
-    )  # fmt: skip
+    )
 
 
 def choices_of(trials: Sequence[Trial], catalog: Catalog) -> list[Choice]:
     """Each trial as a choice, with the settings that set it apart from the others of its framework."""
     return [
         Choice(
-            framework=trial.framework.name, strategy=trial.framework.strategy, model=trial.workload.name,
-            workers=trial.workers, hosts=trial.cluster.hosts, batch=trial.workload.batch_per_worker,
+            framework=trial.framework.name,
+            strategy=trial.framework.strategy,
+            model=trial.workload.name,
+            workers=trial.workers,
+            hosts=trial.cluster.hosts,
+            batch=trial.workload.batch_per_worker,
             threads=trial.cluster.threads_per_worker,
-            network=trial.cluster.network.label if trial.cluster.network else None, knobs=knobs,
+            network=trial.cluster.network.label if trial.cluster.network else None,
+            knobs=knobs,
             strategy_class=trial.framework.strategy_class,
         )
         for trial, knobs in zip(trials, set_apart(trials, catalog), strict=True)
-    ]  # fmt: skip
+    ]
 
 
 def _recommendation(
@@ -71,11 +78,18 @@ def _recommendation(
 ) -> Recommendation:
     was_run = one.by == MEASURED
     return Recommendation(
-        choice=choice, value=wish.goal.value(one.throughput, one.hosts, wish.prices), unit=wish.goal.unit, by=one.by,
-        throughput=one.throughput, gain=gain(one, found.present, wish.goal), tied=tied, because=because,
-        switching=switching(present, choice), trial=one.trial.id if was_run else None,
+        choice=choice,
+        value=wish.goal.value(one.throughput, one.hosts, wish.prices),
+        unit=wish.goal.unit,
+        by=one.by,
+        throughput=one.throughput,
+        gain=gain(one, found.present, wish.goal),
+        tied=tied,
+        because=because,
+        switching=switching(present, choice),
+        trial=one.trial.id if was_run else None,
         experiment="" if was_run else experiment(known.study, [one.trial], known.catalog),
-    )  # fmt: skip
+    )
 
 
 def _because(one: Candidate, findings: Mapping[str, Sequence[Finding]]) -> tuple[Finding, ...]:

@@ -75,9 +75,11 @@ def identity(trial: Trial) -> str:
     """The same for all trials that one would choose as one: however long, from whatever seed and how slowed down."""
     options = {name: value for name, value in trial.cluster.options.items() if name != DILATION}
     return replace(
-        trial, workload=replace(trial.workload, seed=0), cluster=replace(trial.cluster, options=options),
+        trial,
+        workload=replace(trial.workload, seed=0),
+        cluster=replace(trial.cluster, options=options),
         measure=replace(trial.measure, warmup_steps=0, steps=1),
-    ).id  # fmt: skip
+    ).id
 
 
 def task(trial: Trial) -> tuple[str, str, str, str]:
@@ -96,9 +98,13 @@ def measured(known: Known) -> tuple[list[Candidate], list[str]]:
                 reasons.setdefault(why, []).append(row.label)
             continue
         candidate = Candidate(
-            trial=runs.trial, throughput=interval_of(rounds), by=MEASURED, runs=runs, row=row,
+            trial=runs.trial,
+            throughput=interval_of(rounds),
+            by=MEASURED,
+            runs=runs,
+            row=row,
             memory_bytes=max(runs.by_round("peak_rss_rank_bytes").values(), default=None),
-        )  # fmt: skip
+        )
         first = found.setdefault((candidate.identity, runs.machine, runs.fingerprint), candidate)
         if first is not candidate:
             reasons.setdefault("differs from another in nothing that one would choose", []).append(row.label)

@@ -105,11 +105,13 @@ class _Family:
     def _conditions(self, trial: Trial) -> Conditions:
         network = trial.cluster.network
         return conditions_for(
-            self.calibration, workers=trial.workers, workers_per_host=trial.cluster.workers_per_host,
+            self.calibration,
+            workers=trial.workers,
+            workers_per_host=trial.cluster.workers_per_host,
             batch=float(trial.workload.batch_per_worker),
             bandwidth=network.bandwidth_bytes_per_s if network else None,
             latency_s=network.latency_s if network else None,
-        )  # fmt: skip
+        )
 
     def _bucketed(self, trial: Trial, conditions: Conditions) -> Iterator[Candidate]:
         knob = self.catalog.capabilities[trial.framework.name].bucket_knob
@@ -143,6 +145,10 @@ class _Family:
         near = nearest([runs.trial for runs in self.members], trial.workers, trial.workload.batch_per_worker)
         found = said.throughput
         return Candidate(
-            trial=trial, throughput=Range(value=found.value, low=found.low, high=found.high), by=self.calibration.by,
-            runs=trials[near.id], memory_bytes=said.memory_bytes, extrapolated=said.extrapolated,
-        )  # fmt: skip
+            trial=trial,
+            throughput=Range(value=found.value, low=found.low, high=found.high),
+            by=self.calibration.by,
+            runs=trials[near.id],
+            memory_bytes=said.memory_bytes,
+            extrapolated=said.extrapolated,
+        )

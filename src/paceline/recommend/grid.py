@@ -87,9 +87,10 @@ def nearest(trials: Sequence[Trial], workers: int, batch: int) -> Trial:
 
 def resized(trial: Trial, hosts: int, per_host: int, batch: int, network: Network | None) -> Trial:
     return replace(
-        trial, workload=replace(trial.workload, batch_per_worker=batch),
+        trial,
+        workload=replace(trial.workload, batch_per_worker=batch),
         cluster=replace(trial.cluster, hosts=hosts, workers_per_host=per_host, network=network),
-    )  # fmt: skip
+    )
 
 
 def with_knobs(trial: Trial, knobs: dict[str, Any], catalog: Catalog) -> Trial:

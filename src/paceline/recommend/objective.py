@@ -95,25 +95,55 @@ GOALS: Mapping[str, Goal] = {
     goal.name: goal
     for goal in (
         Goal(
-            name="throughput", unit="samples/s", larger=True, needs=(), per_host=False, factor=lambda _: 1.0,
-            shown=format_count, words="samples/s", header="samples/s", praise="fast",
+            name="throughput",
+            unit="samples/s",
+            larger=True,
+            needs=(),
+            per_host=False,
+            factor=lambda _: 1.0,
+            shown=format_count,
+            words="samples/s",
+            header="samples/s",
+            praise="fast",
         ),
         Goal(
-            name="epoch-time", unit="s", larger=False, needs=("epoch",), per_host=False, factor=lambda _: 1.0,
-            shown=format_seconds, words="an epoch", header="epoch", praise="fast",
+            name="epoch-time",
+            unit="s",
+            larger=False,
+            needs=("epoch",),
+            per_host=False,
+            factor=lambda _: 1.0,
+            shown=format_seconds,
+            words="an epoch",
+            header="epoch",
+            praise="fast",
         ),
         Goal(
-            name="cost", unit="currency", larger=False, needs=("epoch", "price"), per_host=True,
-            factor=lambda prices: known(prices.price) / HOUR_S, shown=lambda value: f"{value:.3g}", words="an epoch",
-            header="cost", praise="cheap",
+            name="cost",
+            unit="currency",
+            larger=False,
+            needs=("epoch", "price"),
+            per_host=True,
+            factor=lambda prices: known(prices.price) / HOUR_S,
+            shown=lambda value: f"{value:.3g}",
+            words="an epoch",
+            header="cost",
+            praise="cheap",
         ),
         Goal(
-            name="energy", unit="J", larger=False, needs=("epoch", "power"), per_host=True,
-            factor=lambda prices: known(prices.power), shown=lambda value: f"{value / JOULES_A_KWH:.3g}",
-            words="kWh an epoch", header="kWh", praise="frugal",
+            name="energy",
+            unit="J",
+            larger=False,
+            needs=("epoch", "power"),
+            per_host=True,
+            factor=lambda prices: known(prices.power),
+            shown=lambda value: f"{value / JOULES_A_KWH:.3g}",
+            words="kWh an epoch",
+            header="kWh",
+            praise="frugal",
         ),
     )
-}  # fmt: skip
+}
 """Name → goal."""
 THROUGHPUT, EPOCH_TIME, COST = (GOALS[name] for name in ("throughput", "epoch-time", "cost"))
 
@@ -270,13 +300,13 @@ def wish_for(
         given = getattr(prices, name)
         if given is not None and not given > 0:
             raise PacelineError(f"{flag.split()[0]} {given:g}: should be above zero", hint=f"write it like {flag}")
-    return Wish(
-        goal=GOALS[goal], prices=prices, within=limits, allow=frozenset(allow), present=present
-    )  # fmt: skip
+    return Wish(goal=GOALS[goal], prices=prices, within=limits, allow=frozenset(allow), present=present)
 
 
 def _what_to_add(flags: list[str]) -> str:
     told = {
-        FLAGS["epoch"]: "samples of an epoch", FLAGS["price"]: "of a host and hour", FLAGS["power"]: "watts of a host"
-    }  # fmt: skip
+        FLAGS["epoch"]: "samples of an epoch",
+        FLAGS["price"]: "of a host and hour",
+        FLAGS["power"]: "watts of a host",
+    }
     return "add " + " ".join(flags) + f" ({', '.join(told[flag] for flag in flags)})"

@@ -45,9 +45,7 @@ class Choice:
         return f"{name} · {self.model} · {size}{hosts} · batch {self.batch}{link}{knobs}"
 
     def to_json(self) -> dict[str, Any]:
-        names = (
-            "framework", "strategy", "strategy_class", "model", "workers", "hosts", "batch", "threads", "network"
-        )  # fmt: skip
+        names = ("framework", "strategy", "strategy_class", "model", "workers", "hosts", "batch", "threads", "network")
         return {**{name: getattr(self, name) for name in names}, "knobs": dict(self.knobs), "label": self.label}
 
 
@@ -77,11 +75,17 @@ class Recommendation:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            **self.choice.to_json(), "value": {**self.value.to_json(), "unit": self.unit}, "by": self.by,
-            "throughput": self.throughput.to_json(), "gain": self.gain.to_json() if self.gain else None,
-            "tied": self.tied, "because": [finding.to_json() for finding in self.because],
-            "switching": self.switching, "trial": self.trial, "experiment": self.experiment,
-        }  # fmt: skip
+            **self.choice.to_json(),
+            "value": {**self.value.to_json(), "unit": self.unit},
+            "by": self.by,
+            "throughput": self.throughput.to_json(),
+            "gain": self.gain.to_json() if self.gain else None,
+            "tied": self.tied,
+            "because": [finding.to_json() for finding in self.because],
+            "switching": self.switching,
+            "trial": self.trial,
+            "experiment": self.experiment,
+        }
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -103,6 +107,10 @@ class Advice:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "goal": self.goal, "sentence": self.sentence, "ranked": [one.to_json() for one in self.ranked],
-            "front": list(self.front), "settling": self.settling, "not_considered": list(self.not_considered),
-        }  # fmt: skip
+            "goal": self.goal,
+            "sentence": self.sentence,
+            "ranked": [one.to_json() for one in self.ranked],
+            "front": list(self.front),
+            "settling": self.settling,
+            "not_considered": list(self.not_considered),
+        }

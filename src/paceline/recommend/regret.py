@@ -50,10 +50,15 @@ class Regret:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "contest": self.contest, "configurations": self.configurations, "best": self.best.trial.id,
-            "chosen": self.chosen.trial.id, "predicted": self.predicted, "regret": self.lost,
-            "told_apart": self.told_apart, "holds": self.holds,
-        }  # fmt: skip
+            "contest": self.contest,
+            "configurations": self.configurations,
+            "best": self.best.trial.id,
+            "chosen": self.chosen.trial.id,
+            "predicted": self.predicted,
+            "regret": self.lost,
+            "told_apart": self.told_apart,
+            "holds": self.holds,
+        }
 
 
 def contests(rows: Sequence[Candidate]) -> dict[str, list[Candidate]]:
@@ -107,8 +112,11 @@ def held_out(contest: str, rows: Sequence[Candidate], known: Known, without: Cal
     found = survey(without(best.trial.id), wish)
     chosen = truth[found.ranked[0].identity]
     return Regret(
-        contest=contest, configurations=len(ranked), best=best, chosen=chosen,
+        contest=contest,
+        configurations=len(ranked),
+        best=best,
+        chosen=chosen,
         predicted=best.identity in {one.identity for one in found.ranked},
         lost=regret(chosen.throughput.value, best.throughput.value),
         told_apart=chosen is not best and not cannot_be_told_apart(best, chosen, THROUGHPUT, known.comparison),
-    )  # fmt: skip
+    )

@@ -53,7 +53,7 @@ def survey(known: Known, wish: Wish) -> Survey:
     )
     return Survey(
         present=present, ranked=ranked, tied=tied, not_considered=(*outside, *apart, *left_out, *said.left_out)
-    )  # fmt: skip
+    )
 
 
 def present_of(rows: Sequence[Candidate], wish: Wish, known: Known) -> Candidate:
@@ -200,10 +200,8 @@ def front(ranked: Sequence[Candidate], prices: Prices) -> tuple[int, ...]:
 def to_try(found: Survey, known: Known) -> tuple[list[Trial], list[str]]:
     """(trials that one small study would run, why others cannot be run here): what is best by the model's word only."""
     doubtful = [
-        one
-        for place, one in enumerate(found.ranked)
-        if one.by != MEASURED and (place == 0 or found.tied[place])
-    ]  # fmt: skip
+        one for place, one in enumerate(found.ranked) if one.by != MEASURED and (place == 0 or found.tied[place])
+    ]
     possible = [one.trial for one in doubtful if _cannot_try(one.trial, known.catalog) is None]
     reasons = dict.fromkeys(why for one in doubtful if (why := _cannot_try(one.trial, known.catalog)))
     return fitting(known.study, possible, known.catalog, MOST_TRIALS), list(reasons)

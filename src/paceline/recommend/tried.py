@@ -30,9 +30,12 @@ class Tried:
 
     def to_json(self) -> dict[str, Any]:
         return {
-            "trial": self.trial, "label": self.label, "predicted": self.predicted.to_json(),
-            "measured": self.measured.to_json() if self.measured else None, "inside": self.inside,
-        }  # fmt: skip
+            "trial": self.trial,
+            "label": self.label,
+            "predicted": self.predicted.to_json(),
+            "measured": self.measured.to_json() if self.measured else None,
+            "inside": self.inside,
+        }
 
 
 def outcomes(predicted: Mapping[str, tuple[str, Range]], measured: Sequence[Candidate]) -> list[Tried]:
@@ -45,8 +48,10 @@ def outcomes(predicted: Mapping[str, tuple[str, Range]], measured: Sequence[Cand
     found = {one.identity: one for one in measured}
     return [
         Tried(
-            trial=found[key].trial.id if key in found else key, label=label, predicted=said,
+            trial=found[key].trial.id if key in found else key,
+            label=label,
+            predicted=said,
             measured=found[key].throughput if key in found else None,
         )
         for key, (label, said) in predicted.items()
-    ]  # fmt: skip
+    ]

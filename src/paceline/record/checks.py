@@ -348,8 +348,17 @@ def _spread(numbers: Numbers) -> Iterator[Doubt]:
 
 
 CHECKS: tuple[Callable[[Numbers], Iterator[Doubt]], ...] = (
-    _throughput, _samples, _phases, _rank_sums, _utilisation, _ranks, _steps, _loss, _spread, _derived,
-)  # fmt: skip
+    _throughput,
+    _samples,
+    _phases,
+    _rank_sums,
+    _utilisation,
+    _ranks,
+    _steps,
+    _loss,
+    _spread,
+    _derived,
+)
 """In the order in which their doubts are shown."""
 CHECKS_OF_COLLECTIVES = (_throughput, _phases, _utilisation, _ranks, _steps)
 """Of operations that train nothing. Steps of different sizes spread by what they are, and ranks that only send are done

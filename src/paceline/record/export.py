@@ -35,10 +35,22 @@ MAIN_TRIAL_COLUMNS = (
 """What tells trials apart at a glance; repeated on every row of the long table of samples."""
 
 _PLAIN_SUMMARY = (
-    "throughput", "step_s", "communication_transfer_s", "communication_waiting_s", "cpu_utilisation",
-    "peak_rss_bytes", "peak_rss_rank_bytes", "first_step_s", "compile_s", "compile_in_first_step_s", "setup_s",
-    "loss_first", "loss_last", "n_steps", "n_ranks",
-)  # fmt: skip
+    "throughput",
+    "step_s",
+    "communication_transfer_s",
+    "communication_waiting_s",
+    "cpu_utilisation",
+    "peak_rss_bytes",
+    "peak_rss_rank_bytes",
+    "first_step_s",
+    "compile_s",
+    "compile_in_first_step_s",
+    "setup_s",
+    "loss_first",
+    "loss_last",
+    "n_steps",
+    "n_ranks",
+)
 
 
 def trial_columns(trial: Trial) -> dict[str, Any]:

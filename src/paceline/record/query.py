@@ -20,11 +20,23 @@ from paceline.record.export import table_of, trial_columns
 from paceline.record.sample_files import LAYERS, SAMPLES, readable
 
 _EMPTY = {
-    SAMPLES: {"rank": pa.int32(), "step": pa.int32(), "kind": pa.string(), "start_s": pa.float64(),
-              "wall_s": pa.float64(), "cpu_s": pa.float64(), "loss": pa.float64()},
-    LAYERS: {"rank": pa.int32(), "layer": pa.string(), "what": pa.string(), "step": pa.int32(),
-             "seconds": pa.float64()},
-}  # fmt: skip
+    SAMPLES: {
+        "rank": pa.int32(),
+        "step": pa.int32(),
+        "kind": pa.string(),
+        "start_s": pa.float64(),
+        "wall_s": pa.float64(),
+        "cpu_s": pa.float64(),
+        "loss": pa.float64(),
+    },
+    LAYERS: {
+        "rank": pa.int32(),
+        "layer": pa.string(),
+        "what": pa.string(),
+        "step": pa.int32(),
+        "seconds": pa.float64(),
+    },
+}
 """Columns of a view without files, so that a question to an empty store has an empty answer."""
 
 Fact = tuple[str, str, Mapping[str, Any], Mapping[str, Any], str]
@@ -66,13 +78,23 @@ def _runs(facts: Sequence[Fact]) -> pa.Table:
     rows = []
     for run_id, machine_id, run, trial_json, _ in facts:
         trial = Trial.from_json(trial_json)
-        rows.append({
-            "run_id": run_id, "trial_id": trial.id, "machine_id": machine_id, "study": run["study"],
-            "repeat": run["repeat"], "attempt": run["attempt"], "started": run["started"],
-            "elapsed_s": run["elapsed_s"], "outcome": run["outcome"]["kind"], **trial_columns(trial),
-            "warnings": [doubt["code"] for doubt in run["doubts"]],
-            "trial_json": json.dumps(trial_json), "run_json": json.dumps(run),
-        })  # fmt: skip
+        rows.append(
+            {
+                "run_id": run_id,
+                "trial_id": trial.id,
+                "machine_id": machine_id,
+                "study": run["study"],
+                "repeat": run["repeat"],
+                "attempt": run["attempt"],
+                "started": run["started"],
+                "elapsed_s": run["elapsed_s"],
+                "outcome": run["outcome"]["kind"],
+                **trial_columns(trial),
+                "warnings": [doubt["code"] for doubt in run["doubts"]],
+                "trial_json": json.dumps(trial_json),
+                "run_json": json.dumps(run),
+            }
+        )
     words = ("run_id", "trial_id", "machine_id", "study", "outcome")
     return table_of(rows) if rows else pa.table({word: pa.array([], pa.string()) for word in words})
 

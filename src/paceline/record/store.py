@@ -210,13 +210,18 @@ class Store:
             "INSERT INTO runs (run_id, trial_id, machine_id, repeat, attempt, study, started, elapsed_s,"
             " outcome, stem, sample_rows, layer_rows, json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
-                record.run_id, *key, record.study, record.started, record.elapsed_s,
-                record.outcome.kind.value, stem,
+                record.run_id,
+                *key,
+                record.study,
+                record.started,
+                record.elapsed_s,
+                record.outcome.kind.value,
+                stem,
                 None if record.samples is None else record.samples.num_rows,
                 None if record.layers is None else record.layers.num_rows,
                 _dump(facts),
             ),
-        )  # fmt: skip
+        )
 
     def _record(
         self,

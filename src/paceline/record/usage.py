@@ -58,11 +58,14 @@ def usage_of(record: Record) -> list[Usage]:
             memory = Series(t_s=tuple(times), values=tuple(float(used["rss_bytes"]) for _, used in seen))
             found.append(
                 Usage(
-                    process=name, cores=thinned(rates, most), rss_bytes=thinned(memory, most),
+                    process=name,
+                    cores=thinned(rates, most),
+                    rss_bytes=thinned(memory, most),
                     mean_cores=float(np.average(rates.values, weights=np.diff([times[0], *rates.t_s]))),
-                    peak_cores=max(rates.values), peak_rss_bytes=max(memory.values),
+                    peak_cores=max(rates.values),
+                    peak_rss_bytes=max(memory.values),
                 )
-            )  # fmt: skip
+            )
     return found
 
 

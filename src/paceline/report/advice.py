@@ -61,7 +61,7 @@ def _table(advice: Advice, shown: Sequence[Recommendation], width: int) -> str:
         Column(header=f"as {goal.praise} as now", cells=tuple(_factor(one.gain) for one in shown)),
         Column(header="is", cells=tuple(one.by for one in shown), right=False),
         Column(header="against the first", cells=apart, right=False),
-    ]  # fmt: skip
+    ]
     return f"{draw(names, columns, width)}\n(in brackets: 90 % intervals)"
 
 

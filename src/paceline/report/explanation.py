@@ -36,11 +36,15 @@ def explanation_text(found: Explanation, width: int) -> str:
 def _shares(found: Explanation, width: int) -> str:
     rows = [one for one in found.shares if max(one.best, one.modelled) >= LEAST_SHOWN]
     names = Column(header="where the step goes", cells=tuple(one.cause for one in rows), right=False)
-    return draw(names, [
-        Column(header="", cells=tuple((MEASURED * round(one.best * BAR)).ljust(BAR) for one in rows), right=False),
-        Column(header="measured", cells=tuple(_part(one.measured) for one in rows)),
-        Column(header="modelled", cells=tuple(_part(one.modelled) for one in rows)),
-    ], width)  # fmt: skip
+    return draw(
+        names,
+        [
+            Column(header="", cells=tuple((MEASURED * round(one.best * BAR)).ljust(BAR) for one in rows), right=False),
+            Column(header="measured", cells=tuple(_part(one.measured) for one in rows)),
+            Column(header="modelled", cells=tuple(_part(one.modelled) for one in rows)),
+        ],
+        width,
+    )
 
 
 def _part(share: float | None) -> str:

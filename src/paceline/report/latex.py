@@ -17,11 +17,34 @@ from paceline.report.sheets import measurement_sheet
 from paceline.report.text import results_answer
 
 SIGNS = {
-    "\\": r"\textbackslash{}", "{": r"\{", "}": r"\}", "&": r"\&", "%": r"\%", "$": r"\$", "#": r"\#", "_": r"\_",
-    "~": r"\textasciitilde{}", "^": r"\textasciicircum{}", "<": r"$<$", ">": r"$>$", "|": r"$|$",
-    "·": r"$\cdot$", "×": r"$\times$", "÷": r"$/$", "–": "--", "—": "---", "−": "$-$", "±": r"$\pm$", "≈": r"$\approx$",
-    "≤": r"$\leq$", "≥": r"$\geq$", "→": r"$\to$", "µ": r"$\mu$", "α": r"$\alpha$", "…": r"\ldots{}",
-}  # fmt: skip
+    "\\": r"\textbackslash{}",
+    "{": r"\{",
+    "}": r"\}",
+    "&": r"\&",
+    "%": r"\%",
+    "$": r"\$",
+    "#": r"\#",
+    "_": r"\_",
+    "~": r"\textasciitilde{}",
+    "^": r"\textasciicircum{}",
+    "<": r"$<$",
+    ">": r"$>$",
+    "|": r"$|$",
+    "·": r"$\cdot$",
+    "×": r"$\times$",
+    "÷": r"$/$",
+    "–": "--",
+    "—": "---",
+    "−": "$-$",
+    "±": r"$\pm$",
+    "≈": r"$\approx$",
+    "≤": r"$\leq$",
+    "≥": r"$\geq$",
+    "→": r"$\to$",
+    "µ": r"$\mu$",
+    "α": r"$\alpha$",
+    "…": r"\ldots{}",
+}
 """What LaTeX would take for its own, or has no letter for."""
 UNKNOWN = "?"
 """For letters beyond ASCII that the table above does not know: a fragment must compile everywhere."""
@@ -72,11 +95,20 @@ def table(sheet: Sheet, caption: str, label: str) -> str:
         "\\hline",
         *(_row([c.text for c in one.cells]) for one in sheet.lines),
     ]
-    return "\n".join([
-        "\\begin{table}[ht]", "\\centering\\small", f"\\caption{{{escaped(caption)}}}", f"\\label{{tab:{label}}}",
-        f"\\begin{{tabular}}{{{''.join('r' if right else 'l' for right in numeric)}}}", "\\hline", *rows, "\\hline",
-        "\\end{tabular}", "\\end{table}",
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            "\\begin{table}[ht]",
+            "\\centering\\small",
+            f"\\caption{{{escaped(caption)}}}",
+            f"\\label{{tab:{label}}}",
+            f"\\begin{{tabular}}{{{''.join('r' if right else 'l' for right in numeric)}}}",
+            "\\hline",
+            *rows,
+            "\\hline",
+            "\\end{tabular}",
+            "\\end{table}",
+        ]
+    )
 
 
 def _row(cells: Sequence[str]) -> str:

@@ -77,9 +77,15 @@ def _cell(key: str, field: Field, cell: Cell) -> str:
     shown, gap, interval = cell.text.partition(" (") if cell.low is not None else (cell.text, "", "")
     below = [" ", tag("span", say(f"({interval}"), kind="ends")] if gap else []
     return tag(
-        "td", say(shown), *below, kind="number", data_row=key, data_field=field.name, data_value=repr(cell.value),
+        "td",
+        say(shown),
+        *below,
+        kind="number",
+        data_row=key,
+        data_field=field.name,
+        data_value=repr(cell.value),
         **{name: repr(end) for name, end in ends.items() if end is not None},
-    )  # fmt: skip
+    )
 
 
 def facts(pairs: Mapping[str, str], caption: str) -> str:

@@ -30,11 +30,15 @@ def calibration_text(calibration: Calibration, width: int) -> str:
     names = Column(header="parameter", cells=tuple(unknown.name for unknown, _ in rows), right=False)
     columns = [
         Column(header="value", cells=tuple(_value(found["value"], unknown.unit) for unknown, found in rows)),
-        Column(header="interval (99 % for all)", cells=tuple(
-            f"{_value(found['low'], unknown.unit)} – {_value(found['high'], unknown.unit)}" for unknown, found in rows
-        )),
+        Column(
+            header="interval (99 % for all)",
+            cells=tuple(
+                f"{_value(found['low'], unknown.unit)} – {_value(found['high'], unknown.unit)}"
+                for unknown, found in rows
+            ),
+        ),
         Column(header="is", cells=tuple(unknown.doc for unknown, _ in rows), right=False),
-    ]  # fmt: skip
+    ]
     spread = calibration.straggling
     lines = [
         calibration.family.label,
@@ -43,11 +47,12 @@ def calibration_text(calibration: Calibration, width: int) -> str:
             f"workers' computing spreads by {spread.spread:.1%} from step to step (correlation "
             f"{spread.persistence:.2f}); {_slow(spread.slowest)}. Trials that were held out are "
             f"predicted within {calibration.residual:.1%} ({calibration.held_out} of them); runs differ by "
-            f"{calibration.noise:.1%}.", width,
+            f"{calibration.noise:.1%}.",
+            width,
         ),
         *(fill(f"not known: {sentence}", width, subsequent_indent="  ") for sentence in calibration.unidentified),
         *(fill(f"doubt: {sentence}", width, subsequent_indent="  ") for sentence in calibration.remarks),
-    ]  # fmt: skip
+    ]
     return "\n".join(lines)
 
 
@@ -91,14 +96,17 @@ def prediction_text(answer: Mapping[str, Any], extras: Mapping[str, Any], width:
         Column(header="step", cells=tuple(_seconds(one.step) for one in predictions)),
         Column(header="samples/s", cells=tuple(_plain(one.throughput) for one in predictions)),
         Column(header="efficiency", cells=tuple(_percent(one.efficiency) for one in predictions)),
-        Column(header="exposed", cells=tuple(
-            format_seconds(one.terms.exposed_s) if one.terms.exposed_s else "-" for one in predictions
-        )),
-        Column(header="held back by", cells=tuple(
-            f"{one.bottleneck} {one.shares[one.bottleneck]:.0%}" for one in predictions
-        ), right=False),
+        Column(
+            header="exposed",
+            cells=tuple(format_seconds(one.terms.exposed_s) if one.terms.exposed_s else "-" for one in predictions),
+        ),
+        Column(
+            header="held back by",
+            cells=tuple(f"{one.bottleneck} {one.shares[one.bottleneck]:.0%}" for one in predictions),
+            right=False,
+        ),
         *_paid_columns(predictions, extras),
-    ]  # fmt: skip
+    ]
     blocks = [
         f"{calibration.family.label}, batch {first.samples:g} a worker: {calibration.by}, 90 % intervals",
         draw(names, columns, width),
@@ -205,20 +213,30 @@ def validation_text(validation: Validation, width: int, *, points: bool) -> str:
     models = validation.models
     names = Column(header="model", cells=tuple(models), right=False)
     overall = [validation.overall(model) for model in models]
-    blocks.append(draw(names, [
-        Column(header=figure, cells=tuple(_figure(figure, one[figure]) for one in overall)) for figure in FIGURES
-    ], width))  # fmt: skip
+    blocks.append(
+        draw(
+            names,
+            [Column(header=figure, cells=tuple(_figure(figure, one[figure]) for one in overall)) for figure in FIGURES],
+            width,
+        )
+    )
     groups = validation.groups
     labels = Column(header="mape by group", cells=tuple(_short(one.group, width // 3) for one in groups), right=False)
-    blocks.append(draw(labels, [
-        Column(header="fit", cells=tuple(str(one.n_fit) for one in groups)),
-        Column(header="asked", cells=tuple(str(len(one.points)) for one in groups)),
-        *(
-            Column(header=model, cells=tuple(_figure("mape", one.figures(model).mape) for one in groups))
-            for model in models
-        ),
-        Column(header="noise", cells=tuple(_figure("mape", one.noise) for one in groups)),
-    ], width))  # fmt: skip
+    blocks.append(
+        draw(
+            labels,
+            [
+                Column(header="fit", cells=tuple(str(one.n_fit) for one in groups)),
+                Column(header="asked", cells=tuple(str(len(one.points)) for one in groups)),
+                *(
+                    Column(header=model, cells=tuple(_figure("mape", one.figures(model).mape) for one in groups))
+                    for model in models
+                ),
+                Column(header="noise", cells=tuple(_figure("mape", one.noise) for one in groups)),
+            ],
+            width,
+        )
+    )
     blocks += [f"without rows: {sentence}" for sentence in validation.without_rows]
     if points:
         blocks += [_every_point(one) for one in groups]
@@ -242,12 +260,16 @@ def split_text(validation: Validation, width: int) -> str:
 def replay_text(replayed: Sequence[Replayed]) -> str:
     """A replayed trace beside what was measured."""
     names = Column(header="nodes", cells=tuple(str(one.nodes) for one in replayed))
-    return "layer trace replayed (no prediction): speed-up\n" + draw(names, [
-        Column(header="replayed", cells=tuple(f"{one.replayed:.2f}" for one in replayed)),
-        Column(header="measured", cells=tuple(f"{one.measured:.2f}" for one in replayed)),
-        Column(header="off by", cells=tuple(f"{one.error:+.1%}" for one in replayed)),
-        Column(header="trace", cells=tuple(one.trace for one in replayed), right=False),
-    ], 80)  # fmt: skip
+    return "layer trace replayed (no prediction): speed-up\n" + draw(
+        names,
+        [
+            Column(header="replayed", cells=tuple(f"{one.replayed:.2f}" for one in replayed)),
+            Column(header="measured", cells=tuple(f"{one.measured:.2f}" for one in replayed)),
+            Column(header="off by", cells=tuple(f"{one.error:+.1%}" for one in replayed)),
+            Column(header="trace", cells=tuple(one.trace for one in replayed), right=False),
+        ],
+        80,
+    )
 
 
 def _figure(name: str, value: float | None) -> str:

@@ -31,9 +31,13 @@ def name_rows(comparison: Comparison, width: int) -> Names:
     indent = max(map(len, numbered.values())) + 1
     lines = [
         textwrap.fill(
-            labels[key], width, initial_indent=number.ljust(indent), subsequent_indent=" " * indent,
-            break_long_words=False, break_on_hyphens=False,
+            labels[key],
+            width,
+            initial_indent=number.ljust(indent),
+            subsequent_indent=" " * indent,
+            break_long_words=False,
+            break_on_hyphens=False,
         )
         for key, number in numbered.items()
-    ]  # fmt: skip
+    ]
     return Names(of=numbered, legend="\n".join(lines))

@@ -79,10 +79,14 @@ def derived_table(comparison: Comparison, names: Names, width: int) -> str:
     ]
     origin = _origin({names.of[row.key]: _provenance(row.phases_derived) for row in rows}, HOW_DERIVED)
     heading = "inside the fused step, derived"
-    return "\n".join([
-        heading, draw(_first(rows, names), columns, width), textwrap.fill(f"derived {origin}", width),
-        *_mixed_lines(rows, names, width),
-    ])  # fmt: skip
+    return "\n".join(
+        [
+            heading,
+            draw(_first(rows, names), columns, width),
+            textwrap.fill(f"derived {origin}", width),
+            *_mixed_lines(rows, names, width),
+        ]
+    )
 
 
 def communication_table(comparison: Comparison, names: Names, width: int) -> str:

@@ -36,8 +36,10 @@ def _measurement(row: Row, column: Field) -> Cell:
         return number(row.n_runs, shown_runs(row))
     quantity = getattr(row, column.name)
     shown = {
-        "step_s": numbers.seconds, "cpu_utilisation": numbers.percent, "peak_rss_bytes": numbers.size,
-    }.get(column.name, numbers.plain)  # fmt: skip
+        "step_s": numbers.seconds,
+        "cpu_utilisation": numbers.percent,
+        "peak_rss_bytes": numbers.size,
+    }.get(column.name, numbers.plain)
     return measured(quantity, shown_efficiency(row) if column.name == "efficiency" else shown(quantity))
 
 
@@ -50,15 +52,23 @@ def verdict_sheet(comparison: Comparison) -> Sheet:
             faster="trial", slower="against", ratio="ratio", p_adjusted="p", runs="runs", verdict="verdict", note="note"
         ),
         lines=tuple(
-            Line(key=f"{pair.a}|{pair.b}", cells=(
-                word(labels[pair.a]), word(labels[pair.b]),
-                measured(as_quantity(pair), numbers.plain(as_quantity(pair))) if pair.ratio is not None else word("-"),
-                word("-") if pair.p_adjusted is None else number(pair.p_adjusted, numbers.p_value(pair.p_adjusted)),
-                number(pair.n_runs, str(pair.n_runs)), word(pair.verdict), word(pair.note),
-            ))
+            Line(
+                key=f"{pair.a}|{pair.b}",
+                cells=(
+                    word(labels[pair.a]),
+                    word(labels[pair.b]),
+                    measured(as_quantity(pair), numbers.plain(as_quantity(pair)))
+                    if pair.ratio is not None
+                    else word("-"),
+                    word("-") if pair.p_adjusted is None else number(pair.p_adjusted, numbers.p_value(pair.p_adjusted)),
+                    number(pair.n_runs, str(pair.n_runs)),
+                    word(pair.verdict),
+                    word(pair.note),
+                ),
+            )
             for pair in comparison.verdicts
         ),
-    )  # fmt: skip
+    )
 
 
 def fairness_sheet(proofs: Sequence[Proof]) -> Sheet:
@@ -66,11 +76,16 @@ def fairness_sheet(proofs: Sequence[Proof]) -> Sheet:
     return Sheet(
         caption="Distances are relative to the float64 reference; allowed is 5 × that of PyTorch's own float32",
         fields=fields(
-            name="framework", workload="model", workers="workers", verdict="verdict", what="what", distance="distance",
+            name="framework",
+            workload="model",
+            workers="workers",
+            verdict="verdict",
+            what="what",
+            distance="distance",
             allowed="allowed",
         ),
         lines=tuple(line for proof in proofs for line in _distances(proof)),
-    )  # fmt: skip
+    )
 
 
 def _distances(proof: Proof) -> Iterable[Line]:

@@ -125,9 +125,17 @@ def text(x: float, y: float, words: str, *, fill: str = INK, anchor: str | None 
 def halo(x: float, y: float, words: str, *, under: str, anchor: str = "middle") -> str:
     """Words on a hatched ground, with a rim of its paint around each letter."""
     return mark(
-        "text", escape(words), fill=INK, stroke=under, x=x, y=y, text_anchor=anchor, stroke_width=4,
-        stroke_linejoin="round", paint_order="stroke",
-    )  # fmt: skip
+        "text",
+        escape(words),
+        fill=INK,
+        stroke=under,
+        x=x,
+        y=y,
+        text_anchor=anchor,
+        stroke_width=4,
+        stroke_linejoin="round",
+        paint_order="stroke",
+    )
 
 
 def heading(area: Area, y: float, name: str, value: str) -> list[str]:
@@ -177,10 +185,20 @@ def dot(index: int, x: float, y: float, *inside: str, size: float = 4.5, **attri
         "diamond": ((0, -1.3), (1.3, 0), (0, 1.3), (-1.3, 0)),
         "wedge": ((0, 1.2), (1.1, -0.9), (-1.1, -0.9)),
         "cross": (
-            (-1, -0.4), (-0.4, -0.4), (-0.4, -1), (0.4, -1), (0.4, -0.4), (1, -0.4), (1, 0.4), (0.4, 0.4), (0.4, 1),
-            (-0.4, 1), (-0.4, 0.4), (-1, 0.4),
+            (-1, -0.4),
+            (-0.4, -0.4),
+            (-0.4, -1),
+            (0.4, -1),
+            (0.4, -0.4),
+            (1, -0.4),
+            (1, 0.4),
+            (0.4, 0.4),
+            (0.4, 1),
+            (-0.4, 1),
+            (-0.4, 0.4),
+            (-1, 0.4),
         ),
-    }[shape]  # fmt: skip
+    }[shape]
     placed = [(x + size * right, y + size * down) for right, down in corners]
     return mark("polygon", *inside, fill=paint, points=_points(placed), **attributes)
 

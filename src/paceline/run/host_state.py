@@ -128,15 +128,14 @@ def during_all(
     """
     if len(before) == 1 and before[0] and after[0]:
         return {"during": during(before[0], after[0], sum(workers_cpu_s))}
-    each = [
-        during(b, a, cpu_s) for b, a, cpu_s in zip(before, after, workers_cpu_s, strict=True) if b and a
-    ]  # fmt: skip
+    each = [during(b, a, cpu_s) for b, a, cpu_s in zip(before, after, workers_cpu_s, strict=True) if b and a]
     if not each:
         return {"during": during(BusyCounter.now(), BusyCounter.now(), sum(workers_cpu_s))}
     worst = {
         name: max((one[name] for one in each if one[name] is not None), default=None)
-        for name in each[0] if name not in {"cpu_freq_mhz", "workers_cpu_s"}
-    }  # fmt: skip
+        for name in each[0]
+        if name not in {"cpu_freq_mhz", "workers_cpu_s"}
+    }
     return {"during": {**worst, "cpu_freq_mhz": None, "workers_cpu_s": sum(workers_cpu_s)}, "hosts": each}
 
 

@@ -88,17 +88,23 @@ def _of_program(program: Program, trial: Trial, _cache: Path, folder: Path, *, n
         (place / name).parent.mkdir(parents=True, exist_ok=True)
         (place / name).write_bytes(content)
     values = {
-        "batch_per_worker": trial.workload.batch_per_worker, "batch_global": trial.batch_global,
-        "workers": trial.workers, "threads": trial.cluster.threads_per_worker, "seed": trial.workload.seed,
-    }  # fmt: skip
+        "batch_per_worker": trial.workload.batch_per_worker,
+        "batch_global": trial.batch_global,
+        "workers": trial.workers,
+        "threads": trial.cluster.threads_per_worker,
+        "seed": trial.workload.seed,
+    }
     arguments = program.argv(values)
     return Inputs(
         program={
-            "folder": str(place), "script": program.script, "arguments": arguments, "files": list(program.files),
+            "folder": str(place),
+            "script": program.script,
+            "arguments": arguments,
+            "files": list(program.files),
         },
         facts={"graph": program.hash, "script": program.script, "arguments": arguments, "files": list(program.files)},
         files=(place,),
-    )  # fmt: skip
+    )
 
 
 @prepare_inputs.register

@@ -38,15 +38,21 @@ def judge(
         rank = min(lost)
         stage = next(e.stage for e in events if e.rank == rank)
         return Outcome(
-            kind=OutcomeKind.FAILED, stage=stage, rank=rank, reason=f"host {lost[rank]} is gone",
+            kind=OutcomeKind.FAILED,
+            stage=stage,
+            rank=rank,
+            reason=f"host {lost[rank]} is gone",
             log_tail=logs.get(f"worker{rank}", ()),
-        )  # fmt: skip
+        )
     if ending.cause == "time":
         slowest = min(events, key=lambda e: e.steps)
         return Outcome(
-            kind=OutcomeKind.TIMED_OUT, stage=slowest.stage, rank=slowest.rank, reason=ending.reason,
+            kind=OutcomeKind.TIMED_OUT,
+            stage=slowest.stage,
+            rank=slowest.rank,
+            reason=ending.reason,
             log_tail=logs.get(f"worker{slowest.rank}", ()),
-        )  # fmt: skip
+        )
     if ending.cause == "memory":
         return _of_process(OutcomeKind.OUT_OF_MEMORY, ending, events, logs)
     if ending.cause == "failed":
@@ -55,9 +61,12 @@ def judge(
     for e in events:
         if e.steps != wanted:
             return Outcome(
-                kind=OutcomeKind.FAILED, stage=e.stage, rank=e.rank, log_tail=logs.get(f"worker{e.rank}", ()),
+                kind=OutcomeKind.FAILED,
+                stage=e.stage,
+                rank=e.rank,
+                log_tail=logs.get(f"worker{e.rank}", ()),
                 reason=f"worker{e.rank} ended well but reported {e.steps} of {wanted} steps",
-            )  # fmt: skip
+            )
     return Outcome(kind=OutcomeKind.OK)
 
 
@@ -66,9 +75,12 @@ def _of_process(kind: OutcomeKind, ending: Ending, events: Sequence[RankEvents],
     name = ending.process or ""
     mine = next((e for e in events if f"worker{e.rank}" == name), None)
     return Outcome(
-        kind=kind, stage=mine.stage if mine else "at the start", rank=mine.rank if mine else None,
-        reason=ending.reason, log_tail=logs.get(name, ()),
-    )  # fmt: skip
+        kind=kind,
+        stage=mine.stage if mine else "at the start",
+        rank=mine.rank if mine else None,
+        reason=ending.reason,
+        log_tail=logs.get(name, ()),
+    )
 
 
 def _failure(ending: Ending, events: Sequence[RankEvents], logs: Logs, oom_kills: int) -> Outcome:
@@ -79,9 +91,10 @@ def _failure(ending: Ending, events: Sequence[RankEvents], logs: Logs, oom_kills
         return spoke
 
     suspects = [
-        e for e in events
+        e
+        for e in events
         if e.last_word.get("event") == "crashed" or (ending.exit_codes.get(e.rank, 0) != 0 and not e.last_word)
-    ]  # fmt: skip
+    ]
     if not suspects:
         return _of_process(OutcomeKind.FAILED, ending, events, logs)
     guilty = min(suspects, key=failed_at)

@@ -99,14 +99,28 @@ def _attempt(planned: PlannedRun, study: str, bench: Bench) -> Record:
     assert facts.outcome is not None
     facts.state["after"] = host_state.moment()
     record = Record(
-        run_id=planned.run_id, trial=trial, study=study, repeat=planned.repeat, attempt=planned.attempt,
-        started=started, elapsed_s=time.monotonic() - clock, outcome=facts.outcome, ranks=facts.ranks,
-        machine=bench.machine, state=facts.state, environment=facts.environment, resources=facts.resources,
-        inputs=facts.inputs, doubts=tuple(facts.doubts), paceline=__version__, hosts=facts.hosts,
+        run_id=planned.run_id,
+        trial=trial,
+        study=study,
+        repeat=planned.repeat,
+        attempt=planned.attempt,
+        started=started,
+        elapsed_s=time.monotonic() - clock,
+        outcome=facts.outcome,
+        ranks=facts.ranks,
+        machine=bench.machine,
+        state=facts.state,
+        environment=facts.environment,
+        resources=facts.resources,
+        inputs=facts.inputs,
+        doubts=tuple(facts.doubts),
+        paceline=__version__,
+        hosts=facts.hosts,
         kind=PROOF if trial.measure.evidence else MEASUREMENT,
         phases_by=bench.frameworks[trial.framework.name].capabilities.phases_by,
-        samples=facts.samples, layers=facts.layers,
-    )  # fmt: skip
+        samples=facts.samples,
+        layers=facts.layers,
+    )
     # A proof's times mean nothing, so there is nothing to doubt about them.
     return record if record.kind == PROOF else replace(record, doubts=(*record.doubts, *check(record)))
 
@@ -155,11 +169,20 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
         processes = framework.processes(trial, topology)
         job_path = folder / "job.json"
         job = make_job(
-            trial, run_id=planned.run_id, repeat=planned.repeat, module=framework.module_for(workload.kind),
-            graph=inputs.graph, collective=inputs.collective,
-            program=inputs.program, topology=topology, processes=processes, weights=inputs.weights,
-            data_index=inputs.data_index, drops_out=inputs.drops_out, tell_at_step=site.disturbs_at(),
-        )  # fmt: skip
+            trial,
+            run_id=planned.run_id,
+            repeat=planned.repeat,
+            module=framework.module_for(workload.kind),
+            graph=inputs.graph,
+            collective=inputs.collective,
+            program=inputs.program,
+            topology=topology,
+            processes=processes,
+            weights=inputs.weights,
+            data_index=inputs.data_index,
+            drops_out=inputs.drops_out,
+            tell_at_step=site.disturbs_at(),
+        )
         job_path.write_text(json.dumps(job), encoding="utf-8")
         site.deliver([job_path, worker_folder(bench.cache), *inputs.files])
         ending, meter, during = _supervised(trial, environment, processes, job_path, bench, facts)
@@ -248,16 +271,24 @@ def _ranks(
     by_rank = {process.rank: process for process in processes if process.rank is not None}
     return tuple(
         Rank(
-            rank=e.rank, host=topology.hosts[by_rank[e.rank].host].name, cores=by_rank[e.rank].cores,
-            exit_code=ending.exit_codes.get(e.rank), framework_version=e.ready.get("framework_version"),
-            python=e.hello.get("python"), parameters=e.ready.get("parameters"), setup_s=e.ready.get("setup_s"),
-            peak_rss_bytes=e.done.get("peak_rss_bytes"), cpu_s=e.done.get("cpu_s"),
+            rank=e.rank,
+            host=topology.hosts[by_rank[e.rank].host].name,
+            cores=by_rank[e.rank].cores,
+            exit_code=ending.exit_codes.get(e.rank),
+            framework_version=e.ready.get("framework_version"),
+            python=e.hello.get("python"),
+            parameters=e.ready.get("parameters"),
+            setup_s=e.ready.get("setup_s"),
+            peak_rss_bytes=e.done.get("peak_rss_bytes"),
+            cpu_s=e.done.get("cpu_s"),
             clock_origin_s=e.blocks[0]["origin_unix_s"] if e.blocks else None,
             facts={
-                **e.facts, **({"evidence": e.evidence} if e.evidence else {}),
-                **({"roundings": e.roundings} if e.roundings else {}), "variables": dict(by_rank[e.rank].env),
+                **e.facts,
+                **({"evidence": e.evidence} if e.evidence else {}),
+                **({"roundings": e.roundings} if e.roundings else {}),
+                "variables": dict(by_rank[e.rank].env),
             },
             notes=tuple(e.notes),
         )
         for e in events
-    )  # fmt: skip
+    )

@@ -27,14 +27,15 @@ READY = "600s"
 KNOBS = {
     "image": Knob(default="", doc="Image of the pods; has Python 3.8 or newer, and what building environments needs."),
     "kind": Knob(
-        default=JOB, choices=(JOB, PYTORCH_JOB, MPI_JOB),
+        default=JOB,
+        choices=(JOB, PYTORCH_JOB, MPI_JOB),
         doc="What holds the pods: Kubernetes' own Job, or Kubeflow's PyTorchJob or MPIJob.",
     ),
     "namespace": Knob(default="default", doc="Namespace of the pods."),
     "name": Knob(default="paceline", doc="Name of the Job; two studies at once need two."),
     "memory": Knob(default="", doc="Memory of a pod as Kubernetes takes it, e.g. '16Gi'; empty: no limit."),
     "gpus_per_node": Knob(default=0, minimum=0, doc="GPUs of a pod."),
-}  # fmt: skip
+}
 
 
 class KubernetesSite(RemoteSite):
@@ -104,27 +105,37 @@ def manifest(cluster: ClusterChoice) -> dict[str, Any]:
     about = {"name": options["name"], "namespace": options["namespace"]}
     if kind == JOB:
         return {
-            "apiVersion": "batch/v1", "kind": JOB, "metadata": about,
+            "apiVersion": "batch/v1",
+            "kind": JOB,
+            "metadata": about,
             "spec": {
-                "completions": hosts, "parallelism": hosts, "completionMode": "Indexed", "backoffLimit": 0,
+                "completions": hosts,
+                "parallelism": hosts,
+                "completionMode": "Indexed",
+                "backoffLimit": 0,
                 "template": _pod(cluster, restart="Never", container="agent"),
             },
-        }  # fmt: skip
+        }
     if kind == PYTORCH_JOB:
         # Kubeflow wants one Master; it is a host like the others.
         replicas = {"Master": 1, "Worker": hosts - 1}
         spec = {
             name: {"replicas": count, "restartPolicy": "Never", "template": _pod(cluster, container="pytorch")}
-            for name, count in replicas.items() if count
-        }  # fmt: skip
+            for name, count in replicas.items()
+            if count
+        }
         return {
-            "apiVersion": "kubeflow.org/v1", "kind": PYTORCH_JOB, "metadata": about,
+            "apiVersion": "kubeflow.org/v1",
+            "kind": PYTORCH_JOB,
+            "metadata": about,
             "spec": {"runPolicy": {"cleanPodPolicy": "All"}, "pytorchReplicaSpecs": spec},
-        }  # fmt: skip
+        }
     # The launcher of an MPIJob only has to live as long as the workers, which are the hosts.
     launcher = _pod(cluster, container="launcher", labelled=False)
     return {
-        "apiVersion": "kubeflow.org/v2beta1", "kind": MPI_JOB, "metadata": about,
+        "apiVersion": "kubeflow.org/v2beta1",
+        "kind": MPI_JOB,
+        "metadata": about,
         "spec": {
             "slotsPerWorker": cluster.workers_per_host,
             "runPolicy": {"cleanPodPolicy": "All"},
@@ -133,7 +144,7 @@ def manifest(cluster: ClusterChoice) -> dict[str, Any]:
                 "Worker": {"replicas": hosts, "template": _pod(cluster, container="worker")},
             },
         },
-    }  # fmt: skip
+    }
 
 
 def _pod(
@@ -147,12 +158,14 @@ def _pod(
     spec: dict[str, Any] = {
         "containers": [
             {
-                "name": container, "image": options["image"], "command": _waiting(),
+                "name": container,
+                "image": options["image"],
+                "command": _waiting(),
                 # As much as is asked for and no more: whole cores of its own, where the node's policy is static.
                 "resources": {"requests": wanted, "limits": wanted},
             }
         ],
-    }  # fmt: skip
+    }
     if labelled:
         # Two pods on one node would be one host that looks like two.
         spec["affinity"] = {

@@ -107,9 +107,14 @@ class Processes:
     ) -> LocalProcess:
         with (folder / f"{process.name}.log").open("wb") as log:
             popen = subprocess.Popen(
-                command, env=dict(env), cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                command,
+                env=dict(env),
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         running = LocalProcess(process, popen, leader_waits=leader_waits)
         self.started.append(running)
         self._jobs.add(env.get("PACELINE_JOB", ""))

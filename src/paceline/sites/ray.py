@@ -34,9 +34,10 @@ class RaySite(CalledSite):
         if shutil.which("ray"):
             return SiteState(state="ready", reason="needs a running cluster: ray start")
         return SiteState(
-            state="unavailable", reason="no program ray on the search path",
+            state="unavailable",
+            reason="no program ray on the search path",
             fix="pip install ray==VERSION of your cluster, and name that Python: ray_python under [cluster.ray]",
-        )  # fmt: skip
+        )
 
     def engine_knobs(self) -> dict[str, Knob]:
         return KNOBS
@@ -50,10 +51,12 @@ class RaySite(CalledSite):
         if python is None:
             raise SiteError(f"no program {options['ray_python']}", hint="set ray_python under [cluster.ray]")
         asked = {
-            "address": options["address"], "hosts": cluster.hosts, "variables": variables,
+            "address": options["address"],
+            "hosts": cluster.hosts,
+            "variables": variables,
             "cpus": options["cpus"] or cluster.workers_per_host * cluster.threads_per_worker,
             "command": agent_command(options["python"]),
-        }  # fmt: skip
+        }
         # By a variable, not by the command line, which everybody on this machine can read.
         # Isolated: its own folder has a module called ray.
         return self.spawn([python, "-I", "-u", str(Path(ray_driver.__file__))], {ray_driver.ASKED: json.dumps(asked)})

@@ -41,12 +41,13 @@ def main(asked: dict[str, Any]) -> None:
     agents = [
         ray.remote(run_agent)
         .options(
-            num_cpus=asked["cpus"], max_retries=0,
+            num_cpus=asked["cpus"],
+            max_retries=0,
             scheduling_strategy=PlacementGroupSchedulingStrategy(group, placement_group_bundle_index=index),
         )
         .remote(asked["command"], asked["variables"])
         for index in range(asked["hosts"])
-    ]  # fmt: skip
+    ]
     ray.get(agents)
 
 

@@ -6,5 +6,13 @@ from paceline.spec.study import Network, Repeats, Study
 from paceline.spec.study_file import study_text
 
 __all__ = [
-    "SECTIONS", "Key", "Network", "Repeats", "Study", "load_study", "parse_study", "read_study", "study_text",
-]  # fmt: skip
+    "SECTIONS",
+    "Key",
+    "Network",
+    "Repeats",
+    "Study",
+    "load_study",
+    "parse_study",
+    "read_study",
+    "study_text",
+]

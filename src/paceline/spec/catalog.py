@@ -140,47 +140,60 @@ SECTIONS: dict[str, dict[str, Key]] = {
     },
     "workload": {
         "model": Key(
-            parse=_text, default=None,
+            parse=_text,
+            default=None,
             doc="Model id, e.g. resnet20, or a Python file of yours that builds a graph; options in [workload.MODEL].",
         ),
         "script": Key(
-            parse=_text, default=None,
+            parse=_text,
+            default=None,
             doc="Instead of a model: a training program of yours, a Python file beside the study.",
         ),
         "arguments": Key(
-            parse=_arguments, default="",
+            parse=_arguments,
+            default="",
             doc=f"The script's arguments, as one text; {_FILLED_IN} are filled in.",
         ),
         "files": Key(
-            parse=_words, default="", axis=False,
+            parse=_words,
+            default="",
+            axis=False,
             doc="What the script reads beside the modules it imports: names or patterns, as one text.",
         ),
         "batch_per_worker": Key(parse=_whole(1), default=None, doc="Samples a worker and step: weak scaling."),
         "batch_global": Key(parse=_whole(1), default=None, doc="Samples a step over all workers: strong scaling."),
         "input": Key(
-            parse=_one_of("resident", "pipeline"), default="resident",
+            parse=_one_of("resident", "pipeline"),
+            default="resident",
             doc="Synthetic samples resident in memory, or a real input pipeline (read, crop, flip, normalise).",
         ),
         "loader_workers": Key(
-            parse=_whole(0), default=0,
+            parse=_whole(0),
+            default=0,
             doc="Processes a worker that feed the pipeline, on its cores; 0: the worker itself.",
         ),
     },
     "framework": {
         "name": Key(
-            parse=_text, default=REQUIRED,
+            parse=_text,
+            default=REQUIRED,
             doc="Framework, e.g. torch; its knobs in [framework.NAME]. With [workload] script it may be left out.",
         ),
         "strategy": Key(
-            parse=_text, default="data-parallel",
+            parse=_text,
+            default="data-parallel",
             doc="How workers share the work; data-parallel: each framework's own default for it.",
         ),
         "interpreter": Key(
-            parse=_text, default=None, axis=False,
+            parse=_text,
+            default=None,
+            axis=False,
             doc="Use this Python, as it is, instead of the pinned environment; of several: under [framework.NAME].",
         ),
         "environment": Key(
-            parse=_text, default=None, axis=False,
+            parse=_text,
+            default=None,
+            axis=False,
             doc="Use this pinned environment instead of the framework's own; of several: under [framework.NAME].",
         ),
     },
@@ -191,7 +204,8 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "threads_per_worker": Key(parse=_whole(1), default=1, doc="Compute threads, and cores, of each worker."),
         "device": Key(parse=_one_of("cpu", "cuda"), default="cpu", doc="What the workers compute on."),
         "network": Key(
-            parse=_network, default=None,
+            parse=_network,
+            default=None,
             doc=f"Bandwidth, one-way latency and jitter of the links, or a name: {', '.join(NETWORKS)}.",
         ),
         "oversubscribe": Key(
@@ -202,21 +216,27 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "warmup_steps": Key(parse=_whole(0), default=10, axis=False, doc="Steps before measuring, kept apart."),
         "steps": Key(parse=_whole(1), default=50, axis=False, doc="Measured steps a run."),
         "repeats": Key(
-            parse=_repeats, default=Repeats(minimum=3, maximum=3), axis=False,
+            parse=_repeats,
+            default=Repeats(minimum=3, maximum=3),
+            axis=False,
             doc="Runs a trial: repeats = 5, or repeats = { min = 3, max = 12, until = '2%' }.",
         ),
         "seed": Key(parse=_whole(0), default=0, doc="Seed of the initial weights and the data."),
         "layers": Key(
-            parse=_flag, default=False, axis=False,
+            parse=_flag,
+            default=False,
+            axis=False,
             doc="Record times of single layers; see them: paceline export --format json --samples.",
         ),
         "time_limit": Key(
             parse=_positive(SECONDS), default=900.0, axis=False, doc="A run is ended after this long, e.g. '10min'."
         ),
         "memory_limit": Key(
-            parse=_positive(BYTES), default=None, axis=False,
+            parse=_positive(BYTES),
+            default=None,
+            axis=False,
             doc="A worker above this is ended; by default its share of 90 % of the free memory.",
         ),
     },
-}  # fmt: skip
+}
 """Section → key → what it is."""

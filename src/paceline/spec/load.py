@@ -18,9 +18,13 @@ _SUBTABLES = ("framework", "workload", "cluster")
 """Sections that may hold further tables, named after a framework, a model or a site."""
 
 OF_A_MODEL = (
-    "workload.batch_per_worker", "workload.batch_global", "measure.warmup_steps", "measure.steps", "measure.repeats",
+    "workload.batch_per_worker",
+    "workload.batch_global",
+    "measure.warmup_steps",
+    "measure.steps",
+    "measure.repeats",
     "cluster.network",
-)  # fmt: skip
+)
 """Keys that a model may have of its own, because models differ a thousandfold in size."""
 
 
@@ -32,9 +36,11 @@ def load_study(path: str | Path) -> Study:
     """
     path = Path(path)
     data = read_toml(
-        path, kind="study", where="see what is there: ls studies/   start one: docs/tutorial",
+        path,
+        kind="study",
+        where="see what is there: ls studies/   start one: docs/tutorial",
         form="see docs/reference/study.md for the form",
-    )  # fmt: skip
+    )
     return read_study(data, source=str(path))
 
 

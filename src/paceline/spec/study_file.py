@@ -125,9 +125,10 @@ def _network(network: Network) -> str:
     if network.preset in NETWORKS:
         return json.dumps(network.preset)
     parts = {
-        "bandwidth": (network.bandwidth_bytes_per_s, "B/s"), "latency": (network.latency_s, "s"),
+        "bandwidth": (network.bandwidth_bytes_per_s, "B/s"),
+        "latency": (network.latency_s, "s"),
         "jitter": (network.jitter_s, "s"),
-    }  # fmt: skip
+    }
     told = [f"{key} = {_value(value, unit)}" for key, (value, unit) in parts.items() if value is not None]
     return f"{{ {', '.join(told)} }}"
 

@@ -20,9 +20,19 @@ from paceline.workloads.program import PLACEHOLDERS, Program, read_program, unkn
 from paceline.workloads.workload import Workload, known_sizes
 
 __all__ = [
-    "COLLECTIVE", "MODELS", "PLACEHOLDERS", "Collective", "Graph", "Program", "Workload", "known_sizes",
-    "load_collective", "load_workload", "read_program", "unknown_placeholders",
-]  # fmt: skip
+    "COLLECTIVE",
+    "MODELS",
+    "PLACEHOLDERS",
+    "Collective",
+    "Graph",
+    "Program",
+    "Workload",
+    "known_sizes",
+    "load_collective",
+    "load_workload",
+    "read_program",
+    "unknown_placeholders",
+]
 
 MODELS: dict[str, str] = {
     "mlp": "paceline.workloads.mlp:mlp",

@@ -52,10 +52,13 @@ def _conv2d(call, x):
     a, names = call.layer["attributes"], call.layout.upper()
     x, weight = _cast(call, x, call.tensors["weight"])
     y = lax.conv_general_dilated(
-        x, weight, window_strides=a["stride"], padding=[(p, p) for p in a["padding"]],
+        x,
+        weight,
+        window_strides=a["stride"],
+        padding=[(p, p) for p in a["padding"]],
         dimension_numbers=(names, "HWIO" if call.layout == "nhwc" else "OIHW", names),
         feature_group_count=a["groups"],
-    )  # fmt: skip
+    )
     return _shifted(call, y)
 
 

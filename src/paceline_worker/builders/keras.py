@@ -21,7 +21,10 @@ VARIABLES = {
     "conv2d": {"weight": ["kernel"], "bias": ["bias"]},
     "linear": {"weight": ["kernel"], "bias": ["bias"]},
     "batch_norm": {
-        "weight": ["gamma"], "bias": ["beta"], "running_mean": ["moving_mean"], "running_var": ["moving_variance"],
+        "weight": ["gamma"],
+        "bias": ["beta"],
+        "running_mean": ["moving_mean"],
+        "running_var": ["moving_variance"],
     },
     "layer_norm": {"weight": ["gamma"], "bias": ["beta"]},
     "embedding": {"weight": ["embeddings"]},
@@ -30,9 +33,10 @@ VARIABLES = {
     "attention": {
         "qkv_weight": ["query_dense.kernel", "key_dense.kernel", "value_dense.kernel"],
         "qkv_bias": ["query_dense.bias", "key_dense.bias", "value_dense.bias"],
-        "out_weight": ["output_dense.kernel"], "out_bias": ["output_dense.bias"],
+        "out_weight": ["output_dense.kernel"],
+        "out_bias": ["output_dense.bias"],
     },
-}  # fmt: skip
+}
 """Kind → the graph's tensor → Keras's variables, whose values are the tensor's rows one after the other."""
 
 MATRICES = frozenset(["linear", "attention", "lstm"])
@@ -80,9 +84,16 @@ def _conv2d(layer, layout):
     a = layer["attributes"]
     own = _padding(layer)
     conv = layers.Conv2D(
-        a["filters"], a["kernel"], strides=a["stride"], padding=own or "valid", groups=a["groups"],
-        use_bias=a["bias"], data_format=DATA_FORMATS[layout], kernel_initializer="zeros", name=layer["name"],
-    )  # fmt: skip
+        a["filters"],
+        a["kernel"],
+        strides=a["stride"],
+        padding=own or "valid",
+        groups=a["groups"],
+        use_bias=a["bias"],
+        data_format=DATA_FORMATS[layout],
+        kernel_initializer="zeros",
+        name=layer["name"],
+    )
     if own:
         return conv
     around = layers.ZeroPadding2D(a["padding"], data_format=DATA_FORMATS[layout])
@@ -149,9 +160,13 @@ def _attention(layer, _layout):
 
 def _lstm(layer, _layout):
     return layers.LSTM(
-        layer["attributes"]["hidden"], return_sequences=True, kernel_initializer="zeros",
-        recurrent_initializer="zeros", unit_forget_bias=False, name=layer["name"],
-    )  # fmt: skip
+        layer["attributes"]["hidden"],
+        return_sequences=True,
+        kernel_initializer="zeros",
+        recurrent_initializer="zeros",
+        unit_forget_bias=False,
+        name=layer["name"],
+    )
 
 
 def _joined(kind):

@@ -27,19 +27,28 @@ TENSOR_NAMES = {
     "batch_norm": {"weight": "gamma", "bias": "beta"},
     "layer_norm": {"weight": "gamma", "bias": "beta"},
     "attention": {
-        "qkv_weight": "qkv.weight", "qkv_bias": "qkv.bias", "out_weight": "out.weight", "out_bias": "out.bias",
+        "qkv_weight": "qkv.weight",
+        "qkv_bias": "qkv.bias",
+        "out_weight": "out.weight",
+        "out_bias": "out.bias",
     },
     "lstm": {"w_x": "l0_i2h_weight", "w_h": "l0_h2h_weight", "bias": "l0_i2h_bias"},
-}  # fmt: skip
+}
 """Where Gluon's name of a tensor is not the graph's."""
 
 
 def _conv2d(layer, **named):
     a = layer["attributes"]
     return nn.Conv2D(
-        a["filters"], tuple(a["kernel"]), tuple(a["stride"]), tuple(a["padding"]), groups=a["groups"],
-        use_bias=a["bias"], in_channels=layer["input_shapes"][0][0], **named
-    )  # fmt: skip
+        a["filters"],
+        tuple(a["kernel"]),
+        tuple(a["stride"]),
+        tuple(a["padding"]),
+        groups=a["groups"],
+        use_bias=a["bias"],
+        in_channels=layer["input_shapes"][0][0],
+        **named,
+    )
 
 
 def _batch_norm(layer, **named):
@@ -58,15 +67,11 @@ def _pool(kind):
 
 def _linear(layer, **named):
     a = layer["attributes"]
-    return nn.Dense(
-        a["features"], use_bias=a["bias"], flatten=False, in_units=layer["input_shapes"][0][-1], **named
-    )  # fmt: skip
+    return nn.Dense(a["features"], use_bias=a["bias"], flatten=False, in_units=layer["input_shapes"][0][-1], **named)
 
 
 def _lstm(layer, **named):
-    block = rnn.LSTM(
-        layer["attributes"]["hidden"], layout="NTC", input_size=layer["input_shapes"][0][-1], **named
-    )  # fmt: skip
+    block = rnn.LSTM(layer["attributes"]["hidden"], layout="NTC", input_size=layer["input_shapes"][0][-1], **named)
     # MXNet adds two biases; the second stays 0 and untrained, or the bias would learn twice as fast.
     block.l0_h2h_bias.grad_req = "null"
     return block

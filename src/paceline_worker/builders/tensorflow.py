@@ -86,9 +86,15 @@ def _batch_norm(call, x):
         x = x[:, None, None, :]
     weight, bias, mean, variance = (call.tensors[n] for n in ("weight", "bias", "running_mean", "running_var"))
     done = tf.raw_ops.FusedBatchNormV3(
-        x=x, scale=weight, offset=bias, mean=mean, variance=variance, epsilon=a["eps"],
-        exponential_avg_factor=a["momentum"], is_training=True,
-    )  # fmt: skip
+        x=x,
+        scale=weight,
+        offset=bias,
+        mean=mean,
+        variance=variance,
+        epsilon=a["eps"],
+        exponential_avg_factor=a["momentum"],
+        is_training=True,
+    )
     kept = {"running_mean": done.batch_mean, "running_var": done.batch_variance}
     return tf.reshape(done.y, shape), kept
 

@@ -17,10 +17,13 @@ OVERWRITABLE = frozenset(["conv2d", "batch_norm", "linear", "layer_norm", "add",
 
 TENSOR_NAMES = {
     "attention": {
-        "qkv_weight": "qkv.weight", "qkv_bias": "qkv.bias", "out_weight": "out.weight", "out_bias": "out.bias",
+        "qkv_weight": "qkv.weight",
+        "qkv_bias": "qkv.bias",
+        "out_weight": "out.weight",
+        "out_bias": "out.bias",
     },
     "lstm": {"w_x": "weight_ih_l0", "w_h": "weight_hh_l0", "bias": "bias_ih_l0"},
-}  # fmt: skip
+}
 """Where PyTorch's name of a tensor is not the graph's."""
 
 
@@ -121,9 +124,14 @@ def _batch_norm(layer):
 def _conv2d(layer):
     a = layer["attributes"]
     return nn.Conv2d(
-        layer["input_shapes"][0][0], a["filters"], tuple(a["kernel"]), stride=tuple(a["stride"]),
-        padding=tuple(a["padding"]), groups=a["groups"], bias=a["bias"],
-    )  # fmt: skip
+        layer["input_shapes"][0][0],
+        a["filters"],
+        tuple(a["kernel"]),
+        stride=tuple(a["stride"]),
+        padding=tuple(a["padding"]),
+        groups=a["groups"],
+        bias=a["bias"],
+    )
 
 
 def _window(layer):

@@ -108,8 +108,9 @@ class Training(object):
         }
         if self.store_updates:
             facts["phases_mixed"] = {
-                "phases": ["communication", "update"], "why": "the key-value store applies the optimizer"
-            }  # fmt: skip
+                "phases": ["communication", "update"],
+                "why": "the key-value store applies the optimizer",
+            }
         facts.update(self.group.facts())
         return facts
 

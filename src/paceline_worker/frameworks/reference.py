@@ -46,10 +46,16 @@ def train(job, events):
         parameters=sum(p.numel() for p in exact.net.parameters() if p.requires_grad),
         setup_s=clock.wall() - clock.started,
         facts={
-            "threads": torch.get_num_threads(), "layout": "nchw" if samples.kind == "image" else None, "blas": "mkl",
-            "compiled": False, "precision": "fp64", "wrapped": "none", "dropout": None, "framework_flops": None,
+            "threads": torch.get_num_threads(),
+            "layout": "nchw" if samples.kind == "image" else None,
+            "blas": "mkl",
+            "compiled": False,
+            "precision": "fp64",
+            "wrapped": "none",
+            "dropout": None,
+            "framework_flops": None,
         },
-    )  # fmt: skip
+    )
     take_steps(job, events, steps, step, lambda: None)
     evidence.write(events, "weights", exact.weights())
     evidence.write(events, "statistics", exact.statistics())

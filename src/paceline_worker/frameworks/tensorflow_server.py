@@ -17,9 +17,11 @@ def main():
     # No more threads than the cores that it shares with the workers of its host.
     threads = len(os.sched_getaffinity(0))
     tf.distribute.Server(
-        config["cluster"], job_name=config["task"]["type"], task_index=config["task"]["index"],
+        config["cluster"],
+        job_name=config["task"]["type"],
+        task_index=config["task"]["index"],
         config=tf.compat.v1.ConfigProto(intra_op_parallelism_threads=threads, inter_op_parallelism_threads=threads),
-    ).join()  # fmt: skip
+    ).join()
 
 
 if __name__ == "__main__":

@@ -110,8 +110,9 @@ class Training(object):
             facts["micro_batches"] = way.micro_batches
         if way.communication_in:
             facts["phases_mixed"] = {
-                "phases": list(way.communication_in) + ["communication"], "why": way.communication_why,
-            }  # fmt: skip
+                "phases": list(way.communication_in) + ["communication"],
+                "why": way.communication_why,
+            }
             # A core that is idle in such a phase waits for peers: it was not taken away.
             facts["waits"] = True
         if way.layers is not None:

@@ -52,9 +52,11 @@ class Zero(Ddp):
     def share(self):
         super().share()
         self.optimizer = ZeroRedundancyOptimizer(
-            [p for p in self.net.parameters() if p.requires_grad], torch.optim.SGD, fused=True,
-            **sgd_rule(self.job.graph)
-        )  # fmt: skip
+            [p for p in self.net.parameters() if p.requires_grad],
+            torch.optim.SGD,
+            fused=True,
+            **sgd_rule(self.job.graph),
+        )
 
     def facts(self):
         mine = [p for group in self.optimizer.optim.param_groups for p in group["params"]]
@@ -196,9 +198,11 @@ def exchange_facts(wrapped):
     sizes = data.get("rebuilt_bucket_sizes") or data.get("bucket_sizes") or ""
     facts = {"bucket_bytes": [int(size) for size in str(sizes).split(",") if size.strip()]}
     for name in (
-        "avg_forward_compute_time", "avg_backward_compute_time", "avg_backward_comm_time",
+        "avg_forward_compute_time",
+        "avg_backward_compute_time",
+        "avg_backward_comm_time",
         "avg_backward_compute_comm_overlap_time",
-    ):  # fmt: skip
+    ):
         if isinstance(data.get(name), int):
             facts["ddp_{}_s".format(name[: -len("_time")])] = data[name] * 1e-9
     return facts

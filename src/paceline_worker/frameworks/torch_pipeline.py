@@ -48,9 +48,10 @@ class Stages(Alone):
             losses = []
             begun = stage.now()
             schedule.step(
-                *((inputs,) if first else ()), return_outputs=False,
-                **({"target": targets, "losses": losses} if last else {})
-            )  # fmt: skip
+                *((inputs,) if first else ()),
+                return_outputs=False,
+                **({"target": targets, "losses": losses} if last else {}),
+            )
             # Micro-batches take turns forward and backward: the phases are their sums, and what is left is exchange
             # and waiting, the pipeline's bubble with it.
             steps.lap_at(begun + stage.forward_s)

@@ -162,8 +162,10 @@ def test_phases_fill_the_step_and_the_rest_is_called_derived(worked):
     blocks = [event for event in worked[1] if event["event"] == "steps"]
 
     assert [(block["kind"], block["first"], len(block["wall_s"])) for block in blocks] == [
-        ("first", 0, 1), ("warmup", 1, 1), ("measured", 2, 3),
-    ]  # fmt: skip
+        ("first", 0, 1),
+        ("warmup", 1, 1),
+        ("measured", 2, 3),
+    ]
     for block in blocks:
         assert list(block["phases"]) == ["data", "step"]
         np.testing.assert_allclose(np.sum(list(block["phases"].values()), axis=0), block["wall_s"], rtol=1e-9)

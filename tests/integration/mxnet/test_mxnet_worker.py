@@ -121,8 +121,10 @@ def test_phases_fill_the_step_and_the_rest_is_called_derived(worked):
     blocks = [event for event in worked[1] if event["event"] == "steps"]
 
     assert [(block["kind"], block["first"], len(block["wall_s"])) for block in blocks] == [
-        ("first", 0, 1), ("warmup", 1, 1), ("measured", 2, 3),
-    ]  # fmt: skip
+        ("first", 0, 1),
+        ("warmup", 1, 1),
+        ("measured", 2, 3),
+    ]
     for block in blocks:
         assert list(block["phases"]) == ["data", "step"]
         np.testing.assert_allclose(np.sum(list(block["phases"].values()), axis=0), block["wall_s"], rtol=1e-9)
@@ -205,9 +207,13 @@ def test_a_server_that_dies_ends_the_run_and_nothing_is_left(rig, tmp_path):
     (tmp_path / "study.toml").write_text(STUDY, encoding="utf-8")
     environ = os.environ | {"PACELINE_STORE": str(tmp_path / "store"), "PACELINE_LOCK": str(tmp_path / "lock")}
     run = subprocess.Popen(
-        [sys.executable, "-m", "paceline", "run", "study.toml"], env=environ, cwd=tmp_path, text=True,
-        stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-    )  # fmt: skip
+        [sys.executable, "-m", "paceline", "run", "study.toml"],
+        env=environ,
+        cwd=tmp_path,
+        text=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    )
     until = time.monotonic() + WAIT_S
     while not any('"warmup"' in path.read_text() for path in tmp_path.rglob("events.0.jsonl")):
         assert run.poll() is None

@@ -96,9 +96,13 @@ def test_unchanged_example_is_measured_with_one_and_two_workers(rig: Rig, tmp_pa
 def test_unchanged_example_runs_alone(rig: Rig) -> None:
     alone = {name: value for name, value in rig.env.items() if name != "PYTHONPATH"}
     done = subprocess.run(
-        [*rig.command, "train.py", "--epochs", "1"], cwd=EXAMPLES / "own_script", env=alone,
-        capture_output=True, text=True, check=True,
-    )  # fmt: skip
+        [*rig.command, "train.py", "--epochs", "1"],
+        cwd=EXAMPLES / "own_script",
+        env=alone,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
 
     assert done.stdout.startswith("epoch 0: loss ")
 
@@ -128,9 +132,11 @@ def test_accumulation_evaluation_and_two_optimizers_are_counted_as_documented(ri
 
 def test_own_graph_example_trains_in_pytorch_with_two_workers(rig: Rig, tmp_path: Path) -> None:
     (record,) = measured(
-        EXAMPLES / "own_graph" / "study.toml", tmp_path,
-        workload={"model.py": {"width": 4}}, cluster={"workers_per_host": 2},
-    )  # fmt: skip
+        EXAMPLES / "own_graph" / "study.toml",
+        tmp_path,
+        workload={"model.py": {"width": 4}},
+        cluster={"workers_per_host": 2},
+    )
 
     assert record.ok, record.outcome
     assert {rank.parameters for rank in record.ranks} == {record.inputs["parameters"]}

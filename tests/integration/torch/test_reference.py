@@ -39,9 +39,11 @@ def loss_and_gradient(weights, x, labels):
     back /= len(labels)
     inner_back = (back @ weights["head.weight"]) * (inner > 0)
     return -np.log(shares[rows, labels]).mean(), {
-        "inner.weight": inner_back.T @ x, "inner.bias": inner_back.sum(axis=0),
-        "head.weight": back.T @ active, "head.bias": back.sum(axis=0),
-    }  # fmt: skip
+        "inner.weight": inner_back.T @ x,
+        "inner.bias": inner_back.sum(axis=0),
+        "head.weight": back.T @ active,
+        "head.bias": back.sum(axis=0),
+    }
 
 
 def by_hand(job, workers):

@@ -44,9 +44,16 @@ ASKED = {
     ),
 }
 EXACT = [
-    ("mlp", "zero"), ("mlp", "fsdp"), ("mlp", "accumulate"), ("resnet20", "zero"), ("resnet20", "fsdp"),
-    ("gpt", "fsdp"), ("gpt", "tensor"), ("gpt", "gpipe"), ("gpt", "1f1b"),
-]  # fmt: skip
+    ("mlp", "zero"),
+    ("mlp", "fsdp"),
+    ("mlp", "accumulate"),
+    ("resnet20", "zero"),
+    ("resnet20", "fsdp"),
+    ("gpt", "fsdp"),
+    ("gpt", "tensor"),
+    ("gpt", "gpipe"),
+    ("gpt", "1f1b"),
+]
 SPLIT = [("gpt", "tensor"), ("gpt", "gpipe"), ("gpt", "1f1b")]
 """Ranks see all samples and share the model."""
 

@@ -16,11 +16,17 @@ def hint_after(folder: Path, monkeypatch: pytest.MonkeyPatch, *verdicts: str) ->
     """The hint of the command when the proofs of a study come out like this."""
     proofs = [
         Proof(
-            trial=str(number), framework="jax", strategy="single", strategy_class="exact", workload="mlp", workers=1,
-            verdict=verdict, reasons=("because",),
+            trial=str(number),
+            framework="jax",
+            strategy="single",
+            strategy_class="exact",
+            workload="mlp",
+            workers=1,
+            verdict=verdict,
+            reasons=("because",),
         )
         for number, verdict in enumerate(verdicts)
-    ]  # fmt: skip
+    ]
     monkeypatch.setattr(check.Workbench, "run", lambda *_args, **_options: [])
     monkeypatch.setattr(check.Workbench, "fairness", lambda _bench: Fairness(proofs))
     path = folder / "s.toml"

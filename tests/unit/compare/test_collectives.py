@@ -22,19 +22,34 @@ def record(operation: str, *, repeat: int = 0, ranks: int = 4, seconds: float = 
     """A run in which an operation takes `seconds` a KiB on its slowest rank, and the first of three rounds ten times."""
     options = {"operation": operation, "sizes": "4KiB,1MiB"}
     trial = make_trial(
-        model="collective", options=options, graph=load_collective(options).hash, batch=1, workers=ranks,
-        warmup_steps=0, steps=3, **changed,
-    )  # fmt: skip
+        model="collective",
+        options=options,
+        graph=load_collective(options).hash,
+        batch=1,
+        workers=ranks,
+        warmup_steps=0,
+        steps=3,
+        **changed,
+    )
     rows = []
     for rank in range(ranks):
         for step in range(3 * len(SIZES)):
             size = SIZES[step % len(SIZES)]
             slowest = seconds * size / 1024 * (10 if step < len(SIZES) else 1)
             wall = slowest if rank == 1 else slowest / 2
-            rows.append({
-                "rank": rank, "step": step, "kind": "measured", "start_s": 100.0 * step, "wall_s": wall, "cpu_s": 0.0,
-                "loss": None, "bytes": size, "phase.communication": wall,
-            })  # fmt: skip
+            rows.append(
+                {
+                    "rank": rank,
+                    "step": step,
+                    "kind": "measured",
+                    "start_s": 100.0 * step,
+                    "wall_s": wall,
+                    "cpu_s": 0.0,
+                    "loss": None,
+                    "bytes": size,
+                    "phase.communication": wall,
+                }
+            )
     made = make_record(trial=trial, repeat=repeat)
     made_ranks = tuple(
         replace(rank, parameters=None, facts={"library": "gloo", "verified": True}) for rank in made.ranks

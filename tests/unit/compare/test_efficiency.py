@@ -26,9 +26,12 @@ def test_base_is_exactly_one_and_the_rest_is_per_worker_against_it():
 def test_drift_that_hits_whole_rounds_cancels():
     drift = [1.0, 1.2, 0.9, 1.4]
     rows = rows_of(
-        [make_record(workers=n, step_s=s * d, repeat=r, jitter=0.001) for n, s in ((1, 0.05), (2, 0.0625))
-         for r, d in enumerate(drift)]
-    )  # fmt: skip
+        [
+            make_record(workers=n, step_s=s * d, repeat=r, jitter=0.001)
+            for n, s in ((1, 0.05), (2, 0.0625))
+            for r, d in enumerate(drift)
+        ]
+    )
 
     assert rows[2].throughput.high / rows[2].throughput.low > 1.5
     assert rows[2].efficiency.high - rows[2].efficiency.low < 0.01
@@ -37,9 +40,12 @@ def test_drift_that_hits_whole_rounds_cancels():
 
 def test_strong_scaling_keeps_the_global_batch():
     rows = rows_of(
-        [make_record(workers=n, batch=64 // n, scaling="strong", step_s=s, repeat=r)
-         for n, s in ((1, 0.1), (2, 0.0625)) for r in range(3)]
-    )  # fmt: skip
+        [
+            make_record(workers=n, batch=64 // n, scaling="strong", step_s=s, repeat=r)
+            for n, s in ((1, 0.1), (2, 0.0625))
+            for r in range(3)
+        ]
+    )
 
     assert rows[2].efficiency.value == pytest.approx(0.8, rel=0.02)
 
@@ -99,8 +105,9 @@ def test_families_are_of_one_network_and_share_the_host_that_has_none():
     found = families(compare(records))
 
     assert [(one.network, [row.workers for row in one.rows]) for one in found] == [
-        ("100Mbit", [1, 2, 4]), ("1GbE", [1, 2, 4]),
-    ]  # fmt: skip
+        ("100Mbit", [1, 2, 4]),
+        ("1GbE", [1, 2, 4]),
+    ]
     assert len({one.key for one in found}) == 2
     assert {one.base.hosts for one in found} == {1}
     assert all(row.network in {None, one.network} for one in found for row in one.rows)

@@ -42,10 +42,13 @@ def proof_record(
     ranks = trial.ranks
     losses = losses if losses is not None else [TRUTH] * ranks
     record = make_record(trial=replace(trial, framework=replace(trial.framework, one_process=False)))
-    samples = pa.table({
-        "rank": np.repeat(np.arange(ranks), STEPS), "step": np.tile(np.arange(STEPS), ranks),
-        "loss": np.concatenate(losses),
-    })  # fmt: skip
+    samples = pa.table(
+        {
+            "rank": np.repeat(np.arange(ranks), STEPS),
+            "step": np.tile(np.arange(STEPS), ranks),
+            "loss": np.concatenate(losses),
+        }
+    )
     shown = [
         {
             "gradients": (gradients or [tensors()] * ranks)[r],
@@ -55,13 +58,16 @@ def proof_record(
         for r in range(ranks)
     ]
     return replace(
-        record, trial=trial, samples=samples, kind="proof",
+        record,
+        trial=trial,
+        samples=samples,
+        kind="proof",
         inputs={"parameters": PARAMETERS, "forward_flops": 1e6, "backward_flops": 2e6},
         ranks=tuple(
             replace(record.ranks[r], parameters=parameters, facts={"evidence": shown[r], **(facts or {})})
             for r in range(ranks)
         ),
-    )  # fmt: skip
+    )
 
 
 def rounded(by_worker, rounding, statistics=None):

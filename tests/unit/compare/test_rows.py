@@ -9,9 +9,20 @@ from paceline.record.record import Doubt
 from records import failed_record, fused_record, make_record, make_trial
 
 ROW_CONTRACT = {
-    "trial", "framework", "strategy", "workload", "workers", "hosts", "network", "outcome", "throughput",
-    "step_s", "efficiency", "phases", "warnings",
-}  # fmt: skip
+    "trial",
+    "framework",
+    "strategy",
+    "workload",
+    "workers",
+    "hosts",
+    "network",
+    "outcome",
+    "throughput",
+    "step_s",
+    "efficiency",
+    "phases",
+    "warnings",
+}
 QUANTITY = {"value", "low", "high", "unit", "n_runs"}
 
 

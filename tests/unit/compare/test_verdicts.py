@@ -108,9 +108,14 @@ def test_two_frameworks_are_ranked_when_both_agree_with_the_reference_and_else_i
 
 def proof_of(trial, **changes):
     told = {
-        "trial": proof_run(trial).id, "framework": trial.framework.name, "strategy": trial.framework.strategy,
-        "strategy_class": "exact", "workload": trial.workload.model, "workers": 2, "verdict": "agrees",
-    }  # fmt: skip
+        "trial": proof_run(trial).id,
+        "framework": trial.framework.name,
+        "strategy": trial.framework.strategy,
+        "strategy_class": "exact",
+        "workload": trial.workload.model,
+        "workers": 2,
+        "verdict": "agrees",
+    }
     return Proof(**(told | changes))
 
 
@@ -129,9 +134,12 @@ def test_two_machines_are_not_ranked_unless_asked():
 def test_what_is_not_ranked_says_nothing_about_how_runs_spread():
     """Ten trials make 45 pairs, enough to share their spread; an eleventh on another machine is in no ranked pair."""
     ours = [
-        make_record(knobs={"variant": variant}, repeat=repeat, step_s=0.05 * (1 + 0.01 * ((variant * 7 + repeat * 3) % 5)))
-        for variant in range(10) for repeat in range(3)
-    ]  # fmt: skip
+        make_record(
+            knobs={"variant": variant}, repeat=repeat, step_s=0.05 * (1 + 0.01 * ((variant * 7 + repeat * 3) % 5))
+        )
+        for variant in range(10)
+        for repeat in range(3)
+    ]
     elsewhere = [
         make_record(knobs={"variant": 99}, repeat=repeat, step_s=0.05 * 10**repeat, machine_id="b")
         for repeat in range(3)

@@ -11,9 +11,14 @@ from paceline.environments.lock import Pin
 from paceline.errors import EnvironmentBuildError
 
 TINY = Definition(
-    name="tiny", description="", python="3.11", package="tiny", pins=(Pin(name="tiny", version="1.0"),),
-    disk_bytes=2**30, forbidden=("nvidia-*",),
-)  # fmt: skip
+    name="tiny",
+    description="",
+    python="3.11",
+    package="tiny",
+    pins=(Pin(name="tiny", version="1.0"),),
+    disk_bytes=2**30,
+    forbidden=("nvidia-*",),
+)
 
 
 def test_cache_is_where_the_user_says(tmp_path):

@@ -24,8 +24,11 @@ def test_uv_is_told_what_pip_knows_and_the_extra_indexes_last():
 
     assert variables["UV_DEFAULT_INDEX"] == "https://three.example/simple"
     assert variables["UV_INDEX"].split() == [
-        "file:///own", "https://me:secret@one.example/simple", "file:///two/simple", "https://extra.example",
-    ]  # fmt: skip
+        "file:///own",
+        "https://me:secret@one.example/simple",
+        "file:///two/simple",
+        "https://extra.example",
+    ]
     assert variables["UV_FIND_LINKS"] == "/wheels"
     assert variables["SSL_CERT_FILE"] == "/etc/certs.pem"
 

@@ -25,28 +25,48 @@ from paceline.spec.networks import NETWORKS
 from records import make_record, make_trial
 
 LAW = {
-    "forward_s": 10e-3, "backward_s": 20e-3, "update_s": 2e-3, "overhead_s": 4e-3, "input_s": 5e-3, "alpha_s": 1e-4,
-    "byte_s": 5e-9, "wire": 1.0, "start": 1.0,
-}  # fmt: skip
+    "forward_s": 10e-3,
+    "backward_s": 20e-3,
+    "update_s": 2e-3,
+    "overhead_s": 4e-3,
+    "input_s": 5e-3,
+    "alpha_s": 1e-4,
+    "byte_s": 5e-9,
+    "wire": 1.0,
+    "start": 1.0,
+}
 
 
 def setting(workers=4, *, starved=0.0, straggling=ALIKE, messages=(2e6,), trial=None, **law):
     vector = as_vector({**LAW, **law})
     calibration = Calibration(
-        family=family_of(trial or make_trial(workers=workers), "here"), by=FITTED, vector=vector, low=vector,
-        high=vector, draws=np.array([vector * 0.99, vector * 1.01]), straggling=straggling,
-        hull=Hull(workers=(1, workers), hosts=(1, 1), batch=(1, 8), bandwidth=None), residual=0.02, held_out=3,
+        family=family_of(trial or make_trial(workers=workers), "here"),
+        by=FITTED,
+        vector=vector,
+        low=vector,
+        high=vector,
+        draws=np.array([vector * 0.99, vector * 1.01]),
+        straggling=straggling,
+        hull=Hull(workers=(1, workers), hosts=(1, 1), batch=(1, 8), bandwidth=None),
+        residual=0.02,
+        held_out=3,
         noise=0.01,
-    )  # fmt: skip
+    )
     asked = Conditions(workers=workers, hosts=1, batch=8.0, messages=messages)
     return Setting(calibration=calibration, conditions=asked, starved=starved)
 
 
 def spent(**seconds):
     whole = {
-        INPUT: 5e-3, COPY: 0.0, COMPUTE: 30e-3, EXCHANGE: 10e-3, CONTENTION: 0.0, OVERHEAD: 4e-3, STRAGGLER: 0.0,
+        INPUT: 5e-3,
+        COPY: 0.0,
+        COMPUTE: 30e-3,
+        EXCHANGE: 10e-3,
+        CONTENTION: 0.0,
+        OVERHEAD: 4e-3,
+        STRAGGLER: 0.0,
         **seconds,
-    }  # fmt: skip
+    }
     return Spent(seconds=whole, spread=dict.fromkeys(whole, 0.01), by=MEASURED, slowest=None, runs=("run-1", "run-2"))
 
 
@@ -108,9 +128,11 @@ def test_small_buckets_are_named_where_there_are_many_messages():
 
 def test_too_many_threads_are_counted():
     crowded = Case(
-        trial=make_trial(workers=2, threads=2, oversubscribe=True), setting=setting(), cores=2,
+        trial=make_trial(workers=2, threads=2, oversubscribe=True),
+        setting=setting(),
+        cores=2,
         measured={CONTENTION: 0.4},
-    )  # fmt: skip
+    )
     finding = found(shares(contention_for_cores=0.4), crowded)[0]
 
     assert "4 of them want 2 cores" in finding.sentence
@@ -138,9 +160,10 @@ def test_faster_link_is_one_that_has_a_name():
     slow = make_trial(hosts=2, network=NETWORKS["100Mbit"], site="lab")
     slower = setting()
     case = Case(
-        trial=slow, cores=1,
+        trial=slow,
+        cores=1,
         setting=replace(slower, conditions=slower.conditions.change(hosts=4, bandwidth=100e6 / 8)),
-    )  # fmt: skip
+    )
     change = change_for(BANDWIDTH, case)
 
     assert change.axes == {"cluster.network": "300Mbit"}

@@ -18,18 +18,32 @@ from records import make_record, make_trial
 VECTOR = as_vector({"forward_s": 1e-2, "backward_s": 2e-2, "byte_s": 1e-9})
 SETTING = Setting(
     calibration=Calibration(
-        family=family_of(make_trial(), "here"), by=FITTED, vector=VECTOR, low=VECTOR, high=VECTOR, draws=VECTOR[None],
-        hull=Hull(workers=(1, 2), hosts=(1, 1), batch=(8, 8), bandwidth=None), residual=0.02, held_out=3, noise=0.01,
+        family=family_of(make_trial(), "here"),
+        by=FITTED,
+        vector=VECTOR,
+        low=VECTOR,
+        high=VECTOR,
+        draws=VECTOR[None],
+        hull=Hull(workers=(1, 2), hosts=(1, 1), batch=(8, 8), bandwidth=None),
+        residual=0.02,
+        held_out=3,
+        noise=0.01,
     ),
     conditions=Conditions(workers=2, hosts=1, batch=8.0, messages=(1e6,)),
-)  # fmt: skip
+)
 
 
 def side(label, layers=None, **seconds):
     whole = {
-        INPUT: 0.0, COPY: 0.0, COMPUTE: 30e-3, EXCHANGE: 10e-3, CONTENTION: 0.0, OVERHEAD: 0.0, STRAGGLER: 0.0,
+        INPUT: 0.0,
+        COPY: 0.0,
+        COMPUTE: 30e-3,
+        EXCHANGE: 10e-3,
+        CONTENTION: 0.0,
+        OVERHEAD: 0.0,
+        STRAGGLER: 0.0,
         **seconds,
-    }  # fmt: skip
+    }
     spent = Spent(seconds=whole, spread=dict.fromkeys(whole, 0.0), by=MEASURED, slowest=None, runs=("run",))
     return Side(label=label, spent=spent, setting=SETTING, layers=layers or {})
 

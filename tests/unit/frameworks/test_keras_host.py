@@ -42,8 +42,9 @@ def test_ranks_of_tensorflow_know_each_other_before_it_is_imported():
     _, second = keras.processes(trial(keras.capabilities, workers_per_host=2), topology())
 
     assert json.loads(second.env["TF_CONFIG"]) == {
-        "cluster": {"worker": ["127.0.0.1:29500", "127.0.0.1:29501"]}, "task": {"type": "worker", "index": 1},
-    }  # fmt: skip
+        "cluster": {"worker": ["127.0.0.1:29500", "127.0.0.1:29501"]},
+        "task": {"type": "worker", "index": 1},
+    }
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

@@ -73,8 +73,14 @@ def test_scheduler_and_servers_come_first_and_share_their_hosts_cores():
     processes = MXNET.processes(trial(hosts=2, workers_per_host=2), topology(2))
 
     assert [p.name for p in processes] == [
-        "scheduler0", "server0", "server1", "worker0", "worker1", "worker2", "worker3",
-    ]  # fmt: skip
+        "scheduler0",
+        "server0",
+        "server1",
+        "worker0",
+        "worker1",
+        "worker2",
+        "worker3",
+    ]
     assert [(p.host, p.cores) for p in processes[:3]] == [(0, (0, 1)), (0, (0, 1)), (1, (0, 1))]
     assert [(p.host, p.cores) for p in processes[3:]] == [(0, (0,)), (0, (1,)), (1, (0,)), (1, (1,))]
     assert all(p.argv == ROLE_ARGV and p.rank is None for p in processes[:3])

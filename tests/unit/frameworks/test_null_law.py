@@ -71,10 +71,12 @@ def test_message_is_the_gradient_unless_set():
 
 
 def test_only_trainable_parameters_are_counted():
-    graph = {"layers": [
-        {"parameters": []},
-        {"parameters": [{"shape": [3, 4], "trainable": True}, {"shape": [5], "trainable": False}]},
-    ]}  # fmt: skip
+    graph = {
+        "layers": [
+            {"parameters": []},
+            {"parameters": [{"shape": [3, 4], "trainable": True}, {"shape": [5], "trainable": False}]},
+        ]
+    }
 
     assert null_law.num_parameters(graph) == 12
 

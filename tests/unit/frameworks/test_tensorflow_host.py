@@ -17,12 +17,14 @@ from plans import catalog
 
 
 def expanded(strategy="data-parallel", knobs=None, **cluster):
-    asked = read_study({
-        "study": {"name": "s"},
-        "workload": {"model": "mlp", "batch_per_worker": 8},
-        "framework": {"name": "torch", "strategy": strategy, "torch": knobs or {}},
-        "cluster": cluster,
-    })  # fmt: skip
+    asked = read_study(
+        {
+            "study": {"name": "s"},
+            "workload": {"model": "mlp", "batch_per_worker": 8},
+            "framework": {"name": "torch", "strategy": strategy, "torch": knobs or {}},
+            "cluster": cluster,
+        }
+    )
     (one,) = expand(asked, catalog(cores=8, capabilities=TENSORFLOW.capabilities))
     return one
 

@@ -104,8 +104,10 @@ def test_compression_and_lower_precision_are_not_exact():
     }
 
     assert {name: one.trial.framework.strategy_class for name, one in classes.items()} == {
-        "plain": "exact", "fp16": "approximate", "bf16": "approximate",
-    }  # fmt: skip
+        "plain": "exact",
+        "fp16": "approximate",
+        "bf16": "approximate",
+    }
 
 
 def planned(strategy, knobs=None, model="transformer", workers=2, batch=8, **options):

@@ -26,18 +26,35 @@ from records import make_trial
 
 TRUTH = as_vector(
     {
-        "forward_s": 2e-3, "forward_per_sample_s": 1e-3, "backward_s": 4e-3, "backward_per_sample_s": 2e-3,
-        "update_s": 3e-3, "overhead_s": 1e-3, "input_s": 5e-4, "alpha_s": 2e-4, "byte_s": 2e-9, "wire": 1.06,
-        "start": 0.4, "contention": 0.3,
+        "forward_s": 2e-3,
+        "forward_per_sample_s": 1e-3,
+        "backward_s": 4e-3,
+        "backward_per_sample_s": 2e-3,
+        "update_s": 3e-3,
+        "overhead_s": 1e-3,
+        "input_s": 5e-4,
+        "alpha_s": 2e-4,
+        "byte_s": 2e-9,
+        "wire": 1.06,
+        "start": 0.4,
+        "contention": 0.3,
     }
-)  # fmt: skip
+)
 MBIT = 1e6 / 8
 
 
 def training(
-    workers: int, batch: int, bandwidth: float | None = None, *, noise: float = 0.0, runs: int = 3, phases: bool = True,
-    truth: np.ndarray = TRUTH, straggling: Straggling = ALIKE, **conditions: object,
-) -> Training:  # fmt: skip
+    workers: int,
+    batch: int,
+    bandwidth: float | None = None,
+    *,
+    noise: float = 0.0,
+    runs: int = 3,
+    phases: bool = True,
+    truth: np.ndarray = TRUTH,
+    straggling: Straggling = ALIKE,
+    **conditions: object,
+) -> Training:
     asked = Conditions(
         workers=workers, hosts=workers, batch=float(batch), bandwidth=bandwidth, messages=(2.6e6,)
     ).change(**conditions)
@@ -45,19 +62,26 @@ def training(
     generator = np.random.default_rng(workers * 1000 + batch)
     factors = np.exp(noise * generator.normal(size=runs))
     return Training(
-        trial=make_trial(workers=workers, hosts=workers, batch=batch), conditions=asked,
-        steps_s=tuple(terms.step_s * factors), phases=terms.phases() if phases else {}, derived=False,
-        straggling=straggling, peak_rss_bytes=1e8 + 1e6 * batch,
-    )  # fmt: skip
+        trial=make_trial(workers=workers, hosts=workers, batch=batch),
+        conditions=asked,
+        steps_s=tuple(terms.step_s * factors),
+        phases=terms.phases() if phases else {},
+        derived=False,
+        straggling=straggling,
+        peak_rss_bytes=1e8 + 1e6 * batch,
+    )
 
 
 def collective(workers: int, bandwidth: float | None = None) -> Collective:
     asked = Conditions(workers=workers, hosts=workers, batch=1.0, bandwidth=bandwidth)
     sizes = np.array([4096.0 * 4**power for power in range(8)])
     return Collective(
-        trial=make_trial(workers=workers, hosts=workers), conditions=asked, operation="all_reduce", sizes=sizes,
+        trial=make_trial(workers=workers, hosts=workers),
+        conditions=asked,
+        operation="all_reduce",
+        sizes=sizes,
         seconds=collective_s(TRUTH, asked, sizes, "all_reduce"),
-    )  # fmt: skip
+    )
 
 
 def evidence(*trainings: Training, collectives: tuple[Collective, ...] = (), **fields: object) -> Evidence:
@@ -67,8 +91,10 @@ def evidence(*trainings: Training, collectives: tuple[Collective, ...] = (), **f
 
 RICH = (
     *(training(workers, batch) for workers in (1, 2) for batch in (4, 8, 16)),
-    training(2, 8, 100 * MBIT), training(2, 16, 300 * MBIT), training(2, 4, 1000 * MBIT),
-)  # fmt: skip
+    training(2, 8, 100 * MBIT),
+    training(2, 16, 300 * MBIT),
+    training(2, 4, 1000 * MBIT),
+)
 PROBES = (collective(2), collective(2, 100 * MBIT), collective(2, 300 * MBIT))
 
 
@@ -356,9 +382,13 @@ def test_the_knee_and_what_is_worth_paying_for(rich):
 
 
 def test_the_next_run_is_another_batch_where_one_is_known():
-    study = read_study({
-        "study": {"name": "s"}, "workload": {"model": "mlp", "batch_per_worker": 8}, "framework": {"name": "null"},
-    })  # fmt: skip
+    study = read_study(
+        {
+            "study": {"name": "s"},
+            "workload": {"model": "mlp", "batch_per_worker": 8},
+            "framework": {"name": "null"},
+        }
+    )
     found = next_run([evidence(training(1, 8), training(2, 8))], study, cores=2)
 
     assert found is not None

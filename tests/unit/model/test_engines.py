@@ -42,9 +42,15 @@ def profiles(draw) -> Profile:
     layers = draw(st.lists(st.tuples(seconds, seconds, sizes), min_size=1, max_size=12))
     forward, backward, gradient = (np.array(column) for column in zip(*layers, strict=True))
     return Profile(
-        forward_s=forward, backward_s=backward, gradient_bytes=gradient, input_s=draw(seconds), copy_s=draw(seconds),
-        update_s=draw(seconds), overhead_s=draw(seconds), prefetch=draw(st.booleans()),
-    )  # fmt: skip
+        forward_s=forward,
+        backward_s=backward,
+        gradient_bytes=gradient,
+        input_s=draw(seconds),
+        copy_s=draw(seconds),
+        update_s=draw(seconds),
+        overhead_s=draw(seconds),
+        prefetch=draw(st.booleans()),
+    )
 
 
 @st.composite
@@ -139,9 +145,10 @@ def test_compiled_and_plain_sweeps_are_the_same(step, count):
     profile, messages, _ = step
     generator = np.random.default_rng(count)
     asked = Sweep(
-        latency_s=generator.uniform(0, 1e-2, count), per_byte_s=generator.uniform(0, 1e-8, count),
+        latency_s=generator.uniform(0, 1e-2, count),
+        per_byte_s=generator.uniform(0, 1e-8, count),
         compute=generator.uniform(0.1, 3, count),
-    )  # fmt: skip
+    )
 
     np.testing.assert_allclose(sweep(profile, messages, asked), sweep_numpy(profile, messages, asked), rtol=1e-12)
 

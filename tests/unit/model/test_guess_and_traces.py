@@ -153,13 +153,15 @@ def test_a_chakra_trace_is_metadata_then_nodes_after_their_lengths():
 
 
 def test_complete_events_of_a_kineto_trace_become_spans():
-    text = json.dumps({
-        "distributedInfo": {"rank": 3},
-        "traceEvents": [
-            {"ph": "X", "name": "aten::mm", "pid": 1, "tid": 2, "ts": 10.0, "dur": 5.0},
-            {"ph": "i", "name": "mark", "pid": 1, "tid": 2, "ts": 10.0},
-        ],
-    })  # fmt: skip
+    text = json.dumps(
+        {
+            "distributedInfo": {"rank": 3},
+            "traceEvents": [
+                {"ph": "X", "name": "aten::mm", "pid": 1, "tid": 2, "ts": 10.0, "dur": 5.0},
+                {"ph": "i", "name": "mark", "pid": 1, "tid": 2, "ts": 10.0},
+            ],
+        }
+    )
     (span,) = spans_of_kineto(text)
 
     assert (span.rank, span.name) == (3, "aten::mm")

@@ -31,17 +31,28 @@ from records import make_trial
 
 TRUTH = as_vector(
     {
-        "forward_s": 2e-3, "forward_per_sample_s": 1e-3, "backward_s": 4e-3, "backward_per_sample_s": 2e-3,
-        "update_s": 3e-3, "overhead_s": 1e-3, "alpha_s": 2e-4, "byte_s": 2e-9, "start": 1.0,
+        "forward_s": 2e-3,
+        "forward_per_sample_s": 1e-3,
+        "backward_s": 4e-3,
+        "backward_per_sample_s": 2e-3,
+        "update_s": 3e-3,
+        "overhead_s": 1e-3,
+        "alpha_s": 2e-4,
+        "byte_s": 2e-9,
+        "start": 1.0,
     }
-)  # fmt: skip
+)
 SIZES = [4096.0 * 4**power for power in range(8)]
 LAYERS = "Id,Name,Forward,Backward,Comm,Size\n0,conv,1,30,5,400\n1,relu,1,10,0,0\n2,fc,1,60,9,4000\n"
-KINETO = json.dumps({"traceEvents": [
-    {"ph": "X", "name": "ProfilerStep#1", "pid": 0, "tid": 0, "ts": 0, "dur": 100},
-    {"ph": "X", "name": "aten::conv", "pid": 0, "tid": 0, "ts": 0, "dur": 60},
-    {"ph": "X", "name": "gloo:all_reduce", "pid": 0, "tid": 7, "ts": 40, "dur": 50},
-]})  # fmt: skip
+KINETO = json.dumps(
+    {
+        "traceEvents": [
+            {"ph": "X", "name": "ProfilerStep#1", "pid": 0, "tid": 0, "ts": 0, "dur": 100},
+            {"ph": "X", "name": "aten::conv", "pid": 0, "tid": 0, "ts": 0, "dur": 60},
+            {"ph": "X", "name": "gloo:all_reduce", "pid": 0, "tid": 7, "ts": 40, "dur": 50},
+        ]
+    }
+)
 
 
 def osu_text(workers: int) -> str:
@@ -56,9 +67,14 @@ def training(workers: int, batch: int) -> Training:
     asked = Conditions(workers=workers, hosts=1, batch=float(batch), messages=(2.6e6,))
     terms = step_terms(TRUTH, asked)
     return Training(
-        trial=make_trial(workers=workers, batch=batch), conditions=asked, steps_s=(terms.step_s,) * 3,
-        phases=terms.phases(), derived=False, straggling=ALIKE, peak_rss_bytes=None,
-    )  # fmt: skip
+        trial=make_trial(workers=workers, batch=batch),
+        conditions=asked,
+        steps_s=(terms.step_s,) * 3,
+        phases=terms.phases(),
+        derived=False,
+        straggling=ALIKE,
+        peak_rss_bytes=None,
+    )
 
 
 def evidence(*trainings: Training) -> Evidence:

@@ -22,11 +22,16 @@ def observed(framework: str, strategy: str, *, workers: int = 2, batch: int = 8,
 @pytest.mark.parametrize(
     ("framework", "strategy", "sharing"),
     [
-        ("torch", "ddp", REPLICATED), ("torch", "zero", PARTITIONED), ("torch", "fsdp", SHARDED),
-        ("torch", "pipeline", PIPELINED), ("mxnet", "dist_sync", REPLICATED), ("mxnet", "dist_async", ASYNCHRONOUS),
-        ("tensorflow", "parameter_server", ASYNCHRONOUS), ("torch", "tensor", REPLICATED),
+        ("torch", "ddp", REPLICATED),
+        ("torch", "zero", PARTITIONED),
+        ("torch", "fsdp", SHARDED),
+        ("torch", "pipeline", PIPELINED),
+        ("mxnet", "dist_sync", REPLICATED),
+        ("mxnet", "dist_async", ASYNCHRONOUS),
+        ("tensorflow", "parameter_server", ASYNCHRONOUS),
+        ("torch", "tensor", REPLICATED),
     ],
-)  # fmt: skip
+)
 def test_a_strategy_is_modelled_as_what_it_does(framework: str, strategy: str, sharing: str) -> None:
     assert observed(framework, strategy).conditions.sharing == sharing
 

@@ -48,9 +48,11 @@ def test_more_servers_serve_more_workers():
 
 def profile(**fields):
     return Profile(
-        forward_s=np.array([0.01, 0.02]), backward_s=np.array([0.02, 0.04]), gradient_bytes=np.array([1e6, 1e6]),
+        forward_s=np.array([0.01, 0.02]),
+        backward_s=np.array([0.02, 0.04]),
+        gradient_bytes=np.array([1e6, 1e6]),
         **fields,
-    )  # fmt: skip
+    )
 
 
 @pytest.mark.parametrize(
@@ -124,8 +126,9 @@ def test_sharded_step_is_as_the_simulation_has_it(stages, rate):
     sizes = np.array([stage.bytes for stage in stages])
     idle = Profile(
         forward_s=np.array([stage.forward_s for stage in stages]),
-        backward_s=np.array([stage.backward_s for stage in stages]), gradient_bytes=sizes,
-    )  # fmt: skip
+        backward_s=np.array([stage.backward_s for stage in stages]),
+        gradient_bytes=sizes,
+    )
     terms = sharded(stages, lambda size: size * rate, lambda size: size * rate * 2, idle)
 
     assert terms.step_s == pytest.approx(simulated_shards(stages, sizes * rate, sizes * rate * 2), rel=1e-9)

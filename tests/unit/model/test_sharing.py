@@ -23,10 +23,17 @@ from paceline.model.terms import step_terms
 
 VECTOR = as_vector(
     {
-        "forward_per_sample_s": 1e-3, "backward_per_sample_s": 2e-3, "update_s": 3e-3, "overhead_s": 1e-3,
-        "alpha_s": 1e-4, "byte_s": 1e-9, "wire": 1.0, "start": 1.0, "contention": 0.0,
+        "forward_per_sample_s": 1e-3,
+        "backward_per_sample_s": 2e-3,
+        "update_s": 3e-3,
+        "overhead_s": 1e-3,
+        "alpha_s": 1e-4,
+        "byte_s": 1e-9,
+        "wire": 1.0,
+        "start": 1.0,
+        "contention": 0.0,
     }
-)  # fmt: skip
+)
 ASKED = Conditions(workers=4, hosts=4, batch=10.0, messages=(4e6, 2e6), fractions=(0.5, 1.0))
 COMPUTING = 10 * 3e-3 + 4e-3
 ALL_REDUCE = 2 * 6 * 1e-4 + 2 * 3 / 4 * 6e6 * 1e-9

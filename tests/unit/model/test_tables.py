@@ -69,9 +69,15 @@ def test_collectives_have_no_steps():
 
 def test_throughputs_become_steps():
     row = {
-        "framework": "f", "model": "m", "hardware": "h", "workers": "4", "nodes": "2", "batch_per_worker": "32",
-        "metric": "throughput", "value": "64",
-    }  # fmt: skip
+        "framework": "f",
+        "model": "m",
+        "hardware": "h",
+        "workers": "4",
+        "nodes": "2",
+        "batch_per_worker": "32",
+        "metric": "throughput",
+        "value": "64",
+    }
     (point,) = points_of(THROUGHPUT, [row, {**row, "metric": "accuracy"}, {**row, "value": "near-linear"}])
 
     assert (point.step_s, point.workers, point.hosts) == (2.0, 4, 2)
@@ -79,8 +85,13 @@ def test_throughputs_become_steps():
 
 @pytest.mark.parametrize(
     ("condition", "kept"),
-    [("num_nodes<=2", {1, 2}), ("num_nodes > 2", {3, 10}), ("num_nodes<=10 and cluster=aws", {1, 3}), ("num_nodes!=3", {1, 2, 10})],
-)  # fmt: skip
+    [
+        ("num_nodes<=2", {1, 2}),
+        ("num_nodes > 2", {3, 10}),
+        ("num_nodes<=10 and cluster=aws", {1, 3}),
+        ("num_nodes!=3", {1, 2, 10}),
+    ],
+)
 def test_rows_match_a_condition(condition, kept):
     rows = [{"num_nodes": str(n), "cluster": "aws" if n in {1, 3} else "rtx"} for n in (1, 2, 3, 10)]
     matches = matching(condition, ["num_nodes", "cluster"])
@@ -183,8 +194,10 @@ def test_ernest_usl_and_pollux_find_their_own_truth_again(tmp_path):
     truths = {
         Ernest: lambda p: 0.01 + 1e-3 * p.batch + 2e-4 * p.workers + 3e-3 * np.log(p.workers),
         Usl: lambda p: (0.02 + 1e-3 * p.batch) * (1 + 0.05 * (p.workers - 1) + 1e-3 * p.workers * (p.workers - 1)),
-        Pollux: lambda p: 0.02 + 1e-3 * p.batch + ((0.01 if p.hosts == 1 else 0.03) + 1e-3 * max(p.workers - 2, 0)) * (p.workers > 1),
-    }  # fmt: skip
+        Pollux: lambda p: (
+            0.02 + 1e-3 * p.batch + ((0.01 if p.hosts == 1 else 0.03) + 1e-3 * max(p.workers - 2, 0)) * (p.workers > 1)
+        ),
+    }
     for make, form in truths.items():
         mine = with_steps(form)
         model = make()
@@ -249,10 +262,16 @@ def test_a_layers_time_beside_two_tensors_is_spent_once():
 def test_a_tensor_that_travels_with_another_takes_no_time_and_a_block_without_times_does_not_count():
     def block(number: str, comm: list[str]) -> list[dict[str, str]]:
         return [
-            {"trace": "t", "nodes": "8", "tensor_id": str(index), "backward_compute_us": "30" if any(map(int, comm)) else "0",
-             "comm_us": time, "iteration_block": number}
+            {
+                "trace": "t",
+                "nodes": "8",
+                "tensor_id": str(index),
+                "backward_compute_us": "30" if any(map(int, comm)) else "0",
+                "comm_us": time,
+                "iteration_block": number,
+            }
             for index, time in enumerate(comm)
-        ]  # fmt: skip
+        ]
 
     (found,) = layer_traces([*block("0", ["5", "0"]), *block("1", ["0", "0"])])
 

@@ -115,10 +115,13 @@ def test_unknown_model_names_the_nearest() -> None:
 
 
 def test_table_of_a_framework_outside_the_study_is_refused() -> None:
-    wanted = read_study({
-        "study": {"name": "s"}, "workload": {"model": "mlp", "batch_per_worker": 8},
-        "framework": {"name": "torch", "jax": {"x": 1}},
-    })  # fmt: skip
+    wanted = read_study(
+        {
+            "study": {"name": "s"},
+            "workload": {"model": "mlp", "batch_per_worker": 8},
+            "framework": {"name": "torch", "jax": {"x": 1}},
+        }
+    )
     with pytest.raises(SpecError, match=r"framework\.jax: not part of this study"):
         expand(wanted, catalog())
 
@@ -142,9 +145,13 @@ def test_changed_lock_is_another_trial() -> None:
 
 
 @given(
-    workers=st.integers(1, 2), batch=st.integers(1, 512), compiled=st.booleans(),
-    bucket=st.none() | st.floats(1, 1e9), steps=st.integers(1, 10**6), model=st.sampled_from(["mlp", "lenet5"]),
-)  # fmt: skip
+    workers=st.integers(1, 2),
+    batch=st.integers(1, 512),
+    compiled=st.booleans(),
+    bucket=st.none() | st.floats(1, 1e9),
+    steps=st.integers(1, 10**6),
+    model=st.sampled_from(["mlp", "lenet5"]),
+)
 def test_trial_survives_json(
     workers: int, batch: int, compiled: bool, bucket: float | None, steps: int, model: str
 ) -> None:

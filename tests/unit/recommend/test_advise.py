@@ -16,9 +16,15 @@ from paceline.spec import parse_study
 from records import make_record
 
 FINDING = Finding(
-    cause=COMPUTE, sentence="Nine tenths of the step compute.", share=0.9, gain=None, by=MEASURED, sure="timed",
-    numbers=(Number(name="share", value=0.9, unit="1", by=MEASURED),), records=("r",),
-)  # fmt: skip
+    cause=COMPUTE,
+    sentence="Nine tenths of the step compute.",
+    share=0.9,
+    gain=None,
+    by=MEASURED,
+    sure="timed",
+    numbers=(Number(name="share", value=0.9, unit="1", by=MEASURED),),
+    records=("r",),
+)
 
 
 def asked(within: str = "", goal: str = "throughput", **fields) -> Wish:
@@ -105,8 +111,9 @@ def test_choices_are_told_apart_by_the_knobs_in_which_they_differ():
     found = advise(known(knobs=({}, {"overlap": False})), asked("workers=2,batch=16"))
 
     assert {one.choice.label for one in found.ranked} == {
-        "torch ddp · mlp · 2 workers · batch 16", "torch ddp · mlp · 2 workers · batch 16 · overlap=off",
-    }  # fmt: skip
+        "torch ddp · mlp · 2 workers · batch 16",
+        "torch ddp · mlp · 2 workers · batch 16 · overlap=off",
+    }
 
 
 def test_failed_runs_of_the_first_are_said():

@@ -43,12 +43,15 @@ def test_every_trial_of_a_study_of_ours_is_tried_alone(name, tmp_path):
 
 
 def test_knobs_that_were_not_in_the_study_are_tried(tmp_path):
-    study = read_study({
-        "study": {"name": "s"}, "workload": {"model": "mlp", "batch_global": 8},
-        "framework": {"name": "torch", "torch": {"overlap": [True, False], "compile": True}},
-        "cluster": {"site": "lab", "hosts": [1, 2], "network": {"bandwidth": "40Mbit"}, "lab": {"core_share": 0.5}},
-        "measure": {"seed": [3, 4]},
-    })  # fmt: skip
+    study = read_study(
+        {
+            "study": {"name": "s"},
+            "workload": {"model": "mlp", "batch_global": 8},
+            "framework": {"name": "torch", "torch": {"overlap": [True, False], "compile": True}},
+            "cluster": {"site": "lab", "hosts": [1, 2], "network": {"bandwidth": "40Mbit"}, "lab": {"core_share": 0.5}},
+            "measure": {"seed": [3, 4]},
+        }
+    )
     where = Workbench(study, tmp_path).catalog()
     for one in expand(study, where, to_run=False):
         other = replace(

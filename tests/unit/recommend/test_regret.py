@@ -69,7 +69,7 @@ def test_a_contest_is_the_best_on_a_network_or_the_best_at_a_size():
         trial_of(workers=hosts, hosts=hosts, network=NETWORKS[name] if hosts > 1 else None, knobs={"overlap": overlap})
         for hosts, name in ((1, "1GbE"), (2, "1GbE"), (2, "10GbE"))
         for overlap in (True, False)
-    ]  # fmt: skip
+    ]
     found = contests(measured(known_from(records_of(networks)))[0])
 
     assert len(found["best for mlp on 1GbE"]) == 4

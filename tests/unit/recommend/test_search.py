@@ -212,12 +212,18 @@ def two_frameworks(**verdicts: str):
     records = records_of(trials, lambda trial: 0.05 if trial.framework.name == "torch" else 0.03)
     proofs = [
         Proof(
-            trial=proof_run(trial).id, framework=trial.framework.name, strategy="ddp", strategy_class="exact",
-            workload="mlp", workers=2, verdict=verdicts[trial.framework.name], reasons=("it drops a bias",),
+            trial=proof_run(trial).id,
+            framework=trial.framework.name,
+            strategy="ddp",
+            strategy_class="exact",
+            workload="mlp",
+            workers=2,
+            verdict=verdicts[trial.framework.name],
+            reasons=("it drops a bias",),
         )
         for trial in trials
         if trial.framework.name in verdicts
-    ]  # fmt: skip
+    ]
     return known_from(records, fairness=Fairness(proofs))
 
 
@@ -360,9 +366,11 @@ def test_gain_is_above_one_for_the_better_whatever_the_goal():
 
 def test_the_front_holds_what_nothing_beats_in_both():
     ranked = [
-        candidate(390.0, workers=4, hosts=4), candidate(300.0, workers=4, hosts=4), candidate(200.0, workers=2, hosts=2),
+        candidate(390.0, workers=4, hosts=4),
+        candidate(300.0, workers=4, hosts=4),
+        candidate(200.0, workers=2, hosts=2),
         candidate(90.0, workers=1),
-    ]  # fmt: skip
+    ]
 
     # 390 on 4 hosts is fastest; 200 on 2 costs least a sample, and beats 300 on 4 and 90 on 1 in that.
     assert front(ranked, Prices(price=2.0)) == (0, 2)

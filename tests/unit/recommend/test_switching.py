@@ -7,7 +7,7 @@ from paceline.recommend.switching import switching
 
 NOW = Choice(
     framework="torch", strategy="ddp", model="mlp", workers=2, hosts=1, batch=8, threads=1, network=None, knobs={}
-)  # fmt: skip
+)
 
 
 def to(**changes: object) -> str:

@@ -12,9 +12,12 @@ from records import failed_record, fused_record, make_record
 
 def test_records_come_out_as_they_went_in(tmp_path):
     records = [
-        make_record(workers=1), make_record(workers=2, repeat=1), make_record(workers=1, layers=True), failed_record(),
+        make_record(workers=1),
+        make_record(workers=2, repeat=1),
+        make_record(workers=1, layers=True),
+        failed_record(),
         fused_record(seconds={"forward": 0.01}),
-    ]  # fmt: skip
+    ]
     write_archive(records, tmp_path / "runs.zip")
     found = read_archive(tmp_path / "runs.zip")
 

@@ -30,10 +30,18 @@ def with_rank(record, rank, **facts):
     return replace(record, ranks=tuple(ranks))
 
 
-@pytest.mark.parametrize("changes", [
-    {}, {"workers": 1}, {"workers": 4, "hosts": 2}, {"threads": 2}, {"jitter": 0.03}, {"warmup_steps": 0},
-    {"slow_rank": 1, "slowdown": 1.5},
-])  # fmt: skip
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {},
+        {"workers": 1},
+        {"workers": 4, "hosts": 2},
+        {"threads": 2},
+        {"jitter": 0.03},
+        {"warmup_steps": 0},
+        {"slow_rank": 1, "slowdown": 1.5},
+    ],
+)
 def test_a_clean_run_raises_no_doubt(changes):
     assert [] == codes(make_record(**changes))
 

@@ -60,9 +60,15 @@ def test_record_of_the_first_adapter_is_read_as_differences():
 
 @pytest.mark.parametrize(
     "fact",
-    ["text", {}, {"seconds": 3}, {"seconds": {}}, {"by": "magic", "seconds": {"forward": 1.0}},
-     {"by": "differences", "seconds": {"forward": None, "backward": "long", "update": float("nan")}}],
-)  # fmt: skip
+    [
+        "text",
+        {},
+        {"seconds": 3},
+        {"seconds": {}},
+        {"by": "magic", "seconds": {"forward": 1.0}},
+        {"by": "differences", "seconds": {"forward": None, "backward": "long", "update": float("nan")}},
+    ],
+)
 def test_fact_of_another_form_is_left_alone(fact):
     record = fused_record()
     record = replace(record, ranks=tuple(replace(rank, facts={"phases_derived": fact}) for rank in record.ranks))

@@ -10,9 +10,13 @@ from paceline.record import check
 from records import STATE, make_record
 
 LINK = {
-    "host": "lab1", "asked_bytes_per_s": 12.5e6, "sent_bytes_per_s": 11.9e6, "received_bytes_per_s": 11.9e6,
-    "asked_round_trip_s": 2e-3, "round_trip_s": 2.1e-3,
-}  # fmt: skip
+    "host": "lab1",
+    "asked_bytes_per_s": 12.5e6,
+    "sent_bytes_per_s": 11.9e6,
+    "received_bytes_per_s": 11.9e6,
+    "asked_round_trip_s": 2e-3,
+    "round_trip_s": 2.1e-3,
+}
 
 
 def codes(**site: Any) -> list[str]:

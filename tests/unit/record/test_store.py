@@ -286,8 +286,11 @@ def test_a_full_disk_stops_with_a_message_and_loses_nothing(tmp_path):
     )
     run = subprocess.run(
         [sys.executable, "-c", program, folder, WRITER.parents[2]],
-        capture_output=True, text=True, env=_environment(), check=False,
-    )  # fmt: skip
+        capture_output=True,
+        text=True,
+        env=_environment(),
+        check=False,
+    )
 
     lines = run.stdout.splitlines()
     assert 2 == len(lines), run.stderr
@@ -301,8 +304,10 @@ def test_a_full_disk_stops_with_a_message_and_loses_nothing(tmp_path):
 def _start_writer(folder, mode, number):
     return subprocess.Popen(
         [sys.executable, WRITER, folder, mode, str(number)],
-        stdout=subprocess.PIPE, text=True, env=_environment(),
-    )  # fmt: skip
+        stdout=subprocess.PIPE,
+        text=True,
+        env=_environment(),
+    )
 
 
 def _environment():

@@ -7,21 +7,34 @@ from records import failed_record, make_record
 
 
 def table(rows):
-    return pa.Table.from_pylist([
-        {"rank": rank, "step": step, "kind": kind, "start_s": 0.0, "wall_s": wall, "cpu_s": cpu, "loss": loss,
-         "phase.forward": wall - exchange, "phase.communication": exchange}
-        for rank, step, kind, wall, cpu, loss, exchange in rows
-    ])  # fmt: skip
+    return pa.Table.from_pylist(
+        [
+            {
+                "rank": rank,
+                "step": step,
+                "kind": kind,
+                "start_s": 0.0,
+                "wall_s": wall,
+                "cpu_s": cpu,
+                "loss": loss,
+                "phase.forward": wall - exchange,
+                "phase.communication": exchange,
+            }
+            for rank, step, kind, wall, cpu, loss, exchange in rows
+        ]
+    )
 
 
-TWO_RANKS = table([
-    (0, 0, "first", 9.0, 9.0, 4.0, 0.0),
-    (0, 1, "measured", 2.0, 1.0, 3.0, 0.5),
-    (0, 2, "measured", 4.0, 2.0, 1.0, 0.5),
-    (1, 0, "first", 8.0, 8.0, 2.0, 0.0),
-    (1, 1, "measured", 2.0, 2.0, 3.0, 1.0),
-    (1, 2, "measured", 4.0, 4.0, 3.0, 0.1),
-])  # fmt: skip
+TWO_RANKS = table(
+    [
+        (0, 0, "first", 9.0, 9.0, 4.0, 0.0),
+        (0, 1, "measured", 2.0, 1.0, 3.0, 0.5),
+        (0, 2, "measured", 4.0, 2.0, 1.0, 0.5),
+        (1, 0, "first", 8.0, 8.0, 2.0, 0.0),
+        (1, 1, "measured", 2.0, 2.0, 3.0, 1.0),
+        (1, 2, "measured", 4.0, 4.0, 3.0, 0.1),
+    ]
+)
 
 
 @pytest.fixture

@@ -40,10 +40,13 @@ def family(**changes):
 
 
 def knobs(*steps, **changes):
-    return compare([
-        make_record(knobs={"k": k}, step_s=s * d, repeat=r, **changes)
-        for k, s in enumerate(steps) for r, d in enumerate(DRIFT)
-    ])  # fmt: skip
+    return compare(
+        [
+            make_record(knobs={"k": k}, step_s=s * d, repeat=r, **changes)
+            for k, s in enumerate(steps)
+            for r, d in enumerate(DRIFT)
+        ]
+    )
 
 
 def predictions(counts=(1, 2, 4, 8, 16)):
@@ -88,8 +91,10 @@ def test_csv_of_a_figure_has_all_digits_and_the_ends_of_intervals():
 def test_each_question_has_its_figure_and_rows_without_a_rival_share_one():
     contested = [
         make_record(knobs={"k": k}, workers=n, step_s=0.05 + 0.01 * k, repeat=r)
-        for k in range(2) for n in (1, 2) for r in range(2)
-    ]  # fmt: skip
+        for k in range(2)
+        for n in (1, 2)
+        for r in range(2)
+    ]
 
     assert [len(marks(one)) for one in contest_figures(compare(contested))] == [2, 2]
     assert [len(marks(one)) for one in contest_figures(compare(family()))] == [3]
@@ -161,8 +166,10 @@ def over(*networks, **changes):
     alone = [make_record(workers=1, step_s=0.05 * d, repeat=r, **changes) for r, d in enumerate(DRIFT)]
     return alone + [
         make_record(workers=n, hosts=n, step_s=0.05 * n * slower * d, repeat=r, network=NETWORKS[name], **changes)
-        for slower, name in enumerate(networks, start=1) for n in (2, 4) for r, d in enumerate(DRIFT)
-    ]  # fmt: skip
+        for slower, name in enumerate(networks, start=1)
+        for n in (2, 4)
+        for r, d in enumerate(DRIFT)
+    ]
 
 
 def test_networks_share_a_figure_and_name_its_curves():
@@ -295,9 +302,13 @@ def test_ladder_has_a_rung_for_the_step_as_it_is_and_for_each_cause():
 def usage(name, **changes):
     times = (0.5, 1.0, 1.5)
     fields = {
-        "process": name, "cores": Series(t_s=times, values=(0.5, 1.0, 0.9)), "mean_cores": 0.8, "peak_cores": 1.0,
-        "rss_bytes": Series(t_s=times, values=(1e8, 2e8, 2e8)), "peak_rss_bytes": 2e8,
-    }  # fmt: skip
+        "process": name,
+        "cores": Series(t_s=times, values=(0.5, 1.0, 0.9)),
+        "mean_cores": 0.8,
+        "peak_cores": 1.0,
+        "rss_bytes": Series(t_s=times, values=(1e8, 2e8, 2e8)),
+        "peak_rss_bytes": 2e8,
+    }
     return Usage(**(fields | changes))
 
 

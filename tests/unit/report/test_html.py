@@ -103,8 +103,15 @@ def test_sections_come_in_order(seen):
     names = [attrs["id"] for tag, attrs in seen.elements if tag == "section"]
 
     assert names == [
-        "comparison", "scaling", "phases", "timelines", "bottlenecks", "resources", "machine", "repeat",
-    ]  # fmt: skip
+        "comparison",
+        "scaling",
+        "phases",
+        "timelines",
+        "bottlenecks",
+        "resources",
+        "machine",
+        "repeat",
+    ]
 
 
 def test_what_has_no_data_is_left_out_with_the_reason_and_what_to_type():
@@ -178,9 +185,14 @@ def test_hostile_names_stay_names():
     doubt = Doubt(code="spread", message=HOSTILE, hint=HOSTILE)
     records = make_records(model=HOSTILE, framework=HOSTILE, strategy=HOSTILE, doubts=(doubt,))
     data = make_report(
-        name=HOSTILE, records=records, question=HOSTILE, machines=[{"id": HOSTILE, HOSTILE: HOSTILE}],
-        environments=[{"name": HOSTILE}], command=HOSTILE, commands={"calibrate": HOSTILE},
-    )  # fmt: skip
+        name=HOSTILE,
+        records=records,
+        question=HOSTILE,
+        machines=[{"id": HOSTILE, HOSTILE: HOSTILE}],
+        environments=[{"name": HOSTILE}],
+        command=HOSTILE,
+        commands={"calibrate": HOSTILE},
+    )
     seen = Page(page(data))
 
     assert len(seen.all("script")) == 2

@@ -79,7 +79,10 @@ def test_fragment_compiles(tmp_path):
     (tmp_path / "whole.tex").write_text("\\documentclass{article}\\begin{document}\\input{part}\\end{document}")
 
     done = subprocess.run(
-        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "whole.tex"], cwd=tmp_path, capture_output=True, text=True,
+        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "whole.tex"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
         check=False,
-    )  # fmt: skip
+    )
     assert done.returncode == 0, done.stdout[-2000:]

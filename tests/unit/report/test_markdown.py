@@ -18,10 +18,18 @@ def test_pull_request_gets_answer_table_verdicts_findings_and_folded_warnings():
     text = markdown(make_report(records=make_records(doubts=(doubt,))))
 
     parts = [
-        "## study", "**4 workers · k=0 is the fastest of 2", "> How well", "Recommended: Take two", "| trial | runs |",
-        "### Verdicts", "### What holds it back", "<details><summary>Warnings (1)</summary>", "steps vary", "</details>",
+        "## study",
+        "**4 workers · k=0 is the fastest of 2",
+        "> How well",
+        "Recommended: Take two",
+        "| trial | runs |",
+        "### Verdicts",
+        "### What holds it back",
+        "<details><summary>Warnings (1)</summary>",
+        "steps vary",
+        "</details>",
         "Repeat it: `paceline run s.toml --again`",
-    ]  # fmt: skip
+    ]
     positions = [text.index(part) for part in parts]
     assert positions == sorted(positions)
 

@@ -151,8 +151,10 @@ def test_answer_about_scaling_has_factor_efficiency_and_interval():
 def test_answer_about_scaling_says_once_what_both_sizes_have_in_common():
     both = [
         make_record(workers=n, step_s=0.05 * n, repeat=r, batch=batch)
-        for batch in (8, 16) for n in (1, 2) for r in range(3)
-    ]  # fmt: skip
+        for batch in (8, 16)
+        for n in (1, 2)
+        for r in range(3)
+    ]
     first, second, *_ = answer_sentences(compare(both))
 
     assert first.startswith("batch 8 a worker: 2 workers train")

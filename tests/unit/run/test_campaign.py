@@ -10,9 +10,13 @@ from paceline.run import Budget, campaign
 from paceline.spec import read_study
 from records import make_record
 
-STUDY = read_study({
-    "study": {"name": "s"}, "workload": {"model": "mlp", "batch_per_worker": 8}, "framework": {"name": "null"},
-})  # fmt: skip
+STUDY = read_study(
+    {
+        "study": {"name": "s"},
+        "workload": {"model": "mlp", "batch_per_worker": 8},
+        "framework": {"name": "null"},
+    }
+)
 PROPOSAL = Proposal(study=STUDY, reason="more")
 
 

@@ -15,9 +15,15 @@ def line(event: str, **fields: object) -> str:
 def block(first: int, count: int, kind: str = "measured") -> str:
     times = [0.1] * count
     return line(
-        "steps", kind=kind, first=first, start_s=times, wall_s=times, cpu_s=times, loss=[None] * count,
+        "steps",
+        kind=kind,
+        first=first,
+        start_s=times,
+        wall_s=times,
+        cpu_s=times,
+        loss=[None] * count,
         phases={"forward": times},
-    )  # fmt: skip
+    )
 
 
 def test_line_cut_off_by_a_kill_is_passed_over_and_the_rest_counts(tmp_path: Path) -> None:

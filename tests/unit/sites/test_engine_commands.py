@@ -18,9 +18,15 @@ from paceline.sites.slurm import sbatch_command, srun_command
 def cluster(site: str, count: int = 2, **options: Any) -> ClusterChoice:
     knobs = {name: knob.default for name, knob in load_site(site).limits().knobs.items()}
     return ClusterChoice(
-        site=site, hosts=count, workers_per_host=2, threads_per_worker=3, device="cpu", network=None,
-        oversubscribe=False, options=knobs | options,
-    )  # fmt: skip
+        site=site,
+        hosts=count,
+        workers_per_host=2,
+        threads_per_worker=3,
+        device="cpu",
+        network=None,
+        oversubscribe=False,
+        options=knobs | options,
+    )
 
 
 def value_after(command: list[str], flag: str) -> str:

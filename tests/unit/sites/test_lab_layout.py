@@ -22,9 +22,15 @@ def cluster(
     hosts: int = 2, network: Network | None = None, workers: int = 1, oversubscribe: bool = False, **options: Any
 ) -> ClusterChoice:
     return ClusterChoice(
-        site="lab", hosts=hosts, workers_per_host=workers, threads_per_worker=1, device="cpu", network=network,
-        oversubscribe=oversubscribe, options={name: knob.default for name, knob in KNOBS.items()} | options,
-    )  # fmt: skip
+        site="lab",
+        hosts=hosts,
+        workers_per_host=workers,
+        threads_per_worker=1,
+        device="cpu",
+        network=network,
+        oversubscribe=oversubscribe,
+        options={name: knob.default for name, knob in KNOBS.items()} | options,
+    )
 
 
 def why(asked: ClusterChoice, cores: int = 2, quotas: bool = True, ceiling: float | None = None) -> str | None:
@@ -79,7 +85,11 @@ def test_racks_are_joined_by_a_spine_as_fast_as_a_link_unless_said() -> None:
 @pytest.mark.parametrize(
     "asked, kept, words",
     [
-        (cluster(4), {}, r"4 hosts × 1 cores × a share of 1 want 4 cores, and there are 2.*core_share = 0.5.*dilation = 2"),
+        (
+            cluster(4),
+            {},
+            r"4 hosts × 1 cores × a share of 1 want 4 cores, and there are 2.*core_share = 0.5.*dilation = 2",
+        ),
         (cluster(2, core_share=0.5), {"quotas": False}, "run as root"),
         (cluster(2, fault="slow-host:lab1@3:2"), {"quotas": False}, "no host can be slowed"),
         (cluster(2, core_share=0.05), {}, "no less than 0.1"),
@@ -88,7 +98,7 @@ def test_racks_are_joined_by_a_spine_as_fast_as_a_link_unless_said() -> None:
         (cluster(2, fault="cut-wire:lab1@3"), {}, "should be one of none, cut-link"),
         (cluster(2, fault="cut-link:lab3@3"), {}, "hosts are called lab1 … lab2"),
     ],
-)  # fmt: skip
+)
 def test_refusal_says_why_and_what_to_write(asked: ClusterChoice, kept: dict[str, Any], words: str) -> None:
     import re
 

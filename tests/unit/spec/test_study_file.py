@@ -17,25 +17,35 @@ STUDIES = sorted([*(ROOT / "studies").rglob("*.toml"), *(ROOT / "examples").rglo
 RICH = {
     "study": {"name": "rich", "question": 'Is "it" read back, with ü and \\?'},
     "workload": {
-        "model": ["mlp", "my model.py"], "batch_per_worker": [4, 8], "input": "pipeline", "loader_workers": [0, 2],
+        "model": ["mlp", "my model.py"],
+        "batch_per_worker": [4, 8],
+        "input": "pipeline",
+        "loader_workers": [0, 2],
         "mlp": {"hidden": [64, 128], "steps": 7, "repeats": 2, "network": ["1GbE", {"bandwidth": "40Mbit"}]},
         "my model.py": {"depth": 3, "batch_per_worker": 2},
     },
     "framework": {
-        "name": ["torch", "jax"], "strategy": ["data-parallel", "single"],
+        "name": ["torch", "jax"],
+        "strategy": ["data-parallel", "single"],
         "torch": {"bucket_bytes": ["5MB", 1e6], "overlap": True, "interpreter": "/opt/python"},
         "jax": {"environment": "jax-cpu"},
     },
     "cluster": {
-        "site": "lab", "hosts": [1, 2], "threads_per_worker": 2, "oversubscribe": True,
+        "site": "lab",
+        "hosts": [1, 2],
+        "threads_per_worker": 2,
+        "oversubscribe": True,
         "network": ["10GbE", {"bandwidth": "123456789bit", "latency": "17us", "jitter": "3us"}, "WAN"],
         "lab": {"core_share": 0.5, "dilation": [1, 2]},
     },
     "measure": {
-        "repeats": {"min": 3, "max": 12, "until": "7%"}, "seed": [0, 1], "time_limit": "7min", "memory_limit": "3GiB",
+        "repeats": {"min": 3, "max": 12, "until": "7%"},
+        "seed": [0, 1],
+        "time_limit": "7min",
+        "memory_limit": "3GiB",
         "layers": True,
     },
-}  # fmt: skip
+}
 
 
 def written(study: Study, axes: dict[str, object] | None = None) -> Study:
@@ -58,18 +68,24 @@ def test_whatever_a_study_may_say_reads_back_as_it_was():
 
 
 def test_a_script_reads_back_as_it_was():
-    study = read_study({
-        "study": {"name": "s"}, "workload": {"script": "train.py", "arguments": "--batch {batch_global}", "batch_global": 8},
-    })  # fmt: skip
+    study = read_study(
+        {
+            "study": {"name": "s"},
+            "workload": {"script": "train.py", "arguments": "--batch {batch_global}", "batch_global": 8},
+        }
+    )
 
     assert written(study) == study
 
 
 def test_the_only_framework_keeps_its_interpreter():
-    study = read_study({
-        "study": {"name": "s"}, "workload": {"model": "mlp", "batch_per_worker": 1},
-        "framework": {"name": "torch", "interpreter": "/opt/python"},
-    })  # fmt: skip
+    study = read_study(
+        {
+            "study": {"name": "s"},
+            "workload": {"model": "mlp", "batch_per_worker": 1},
+            "framework": {"name": "torch", "interpreter": "/opt/python"},
+        }
+    )
 
     assert written(study) == study
 
@@ -79,12 +95,19 @@ def test_other_values_replace_those_of_the_study_and_of_its_models():
     changed = written(
         study,
         {
-            "workload.model": "mlp", "workload.batch_per_worker": (16, 32), "workload.mlp.hidden": 256,
-            "framework.name": ["torch"], "framework.torch.bucket_bytes": 2.5e6, "framework.torch.overlap": None,
-            "cluster.network": Network(bandwidth_bytes_per_s=1.25e7, latency_s=1e-5), "cluster.hosts": 2,
-            "cluster.lab.dilation": 4, "measure.repeats": Repeats(minimum=5, maximum=5), "measure.time_limit": 60.0,
+            "workload.model": "mlp",
+            "workload.batch_per_worker": (16, 32),
+            "workload.mlp.hidden": 256,
+            "framework.name": ["torch"],
+            "framework.torch.bucket_bytes": 2.5e6,
+            "framework.torch.overlap": None,
+            "cluster.network": Network(bandwidth_bytes_per_s=1.25e7, latency_s=1e-5),
+            "cluster.hosts": 2,
+            "cluster.lab.dilation": 4,
+            "measure.repeats": Repeats(minimum=5, maximum=5),
+            "measure.time_limit": 60.0,
         },
-    )  # fmt: skip
+    )
 
     assert changed.values("workload.batch_per_worker", "mlp") == (16, 32)
     assert changed.model_options == {"mlp": {"hidden": (256,)}}
@@ -100,9 +123,13 @@ def test_other_values_replace_those_of_the_study_and_of_its_models():
 
 
 def test_strong_scaling_becomes_weak_where_the_other_batch_is_left_out():
-    study = read_study({
-        "study": {"name": "s"}, "workload": {"model": "mlp", "batch_global": 8}, "framework": {"name": "null"},
-    })  # fmt: skip
+    study = read_study(
+        {
+            "study": {"name": "s"},
+            "workload": {"model": "mlp", "batch_global": 8},
+            "framework": {"name": "null"},
+        }
+    )
     changed = written(study, {"workload.batch_global": None, "workload.batch_per_worker": 4})
 
     assert (changed.axes["workload.batch_global"], changed.axes["workload.batch_per_worker"]) == ((None,), (4,))

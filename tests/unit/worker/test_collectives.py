@@ -58,8 +58,10 @@ def test_sizes_come_in_turn_and_only_the_operation_is_timed(now: list[float]) ->
     collectives.take_rounds(job(), events, exercises, lambda: met.append(now[0]))
 
     assert [(block["kind"], block["first"], block["bytes"]) for block in events.written] == [
-        ("first", 0, [1024]), ("warmup", 1, [4096]), ("measured", 2, SIZES * 3),
-    ]  # fmt: skip
+        ("first", 0, [1024]),
+        ("warmup", 1, [4096]),
+        ("measured", 2, SIZES * 3),
+    ]
     assert {wall for block in events.written for wall in block["wall_s"]} == {1.0}
     assert [start for block in events.written for start in block["start_s"]] == [11.0 * step for step in range(8)]
     assert len(met) == 8

@@ -75,8 +75,10 @@ def test_rounds_of_the_loop_are_steps_and_the_program_ends_after_the_last(monkey
 
     assert (recorder.taken, recorder.finished, caught.value.code) == (5, True, 0)
     assert [(line["kind"], line["first"], len(line["wall_s"])) for line in lines.steps()] == [
-        ("first", 0, 1), ("warmup", 1, 1), ("measured", 2, 3),
-    ]  # fmt: skip
+        ("first", 0, 1),
+        ("warmup", 1, 1),
+        ("measured", 2, 3),
+    ]
     measured = lines.steps()[-1]
     assert measured["wall_s"] == [7.0] * 3
     assert measured["phases"] == {"data": [1.0] * 3, "forward": [4.0] * 3}

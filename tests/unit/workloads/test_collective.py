@@ -64,6 +64,10 @@ def test_bus_factors_are_those_of_nccl_tests() -> None:
     factors = {operation: factor(4) for operation, factor in BUS_FACTORS.items()}
 
     assert factors == {
-        "all_reduce": 1.5, "all_gather": 0.75, "reduce_scatter": 0.75, "broadcast": 1.0, "push_pull": 1.0,
+        "all_reduce": 1.5,
+        "all_gather": 0.75,
+        "reduce_scatter": 0.75,
+        "broadcast": 1.0,
+        "push_pull": 1.0,
         "send_recv": 1.0,
-    }  # fmt: skip
+    }

@@ -98,13 +98,17 @@ def test_error_in_an_installed_package_is_told_with_the_line_that_called_it(
         ("raise SystemExit('away')\n", "line 4: SystemExit: away", "try it"),
         ("def model(): ...\n", "no function graph()", "def graph"),
         ("def graph(hidden): ...\n", "line 4: option 'hidden' of graph() needs a type", "def graph(*, hidden: int"),
-        ("def graph(*, hidden=3): ...\n", "line 4: option 'hidden' of graph() needs a type", "def graph(*, hidden: int"),
+        (
+            "def graph(*, hidden=3): ...\n",
+            "line 4: option 'hidden' of graph() needs a type",
+            "def graph(*, hidden: int",
+        ),
         ("def graph() -> Graph:\n    return {}\n", "returned dict, not a graph", "examples/own_graph"),
         (GOOD.replace("return net.build(Sgd(learning_rate=0.1))", "return net"), "returned the builder", "net.build"),
         (GOOD.replace("features=2))", "features=3))"), "line 9", ""),
         (GOOD.replace('"head", x', '"head", "nowhere"'), "line 9", ""),
     ],
-)  # fmt: skip
+)
 def test_what_is_wrong_in_the_file_is_told_with_its_line(tmp_path: Path, text: str, told: str, hint: str) -> None:
     with pytest.raises(SpecError) as caught:
         load_workload(written(tmp_path, text), {}, tmp_path)

@@ -37,8 +37,14 @@ def test_modules_beside_the_script_are_found_by_its_imports(folder: Path) -> Non
 
     assert program.script == "train.py"
     assert set(program.files) == {
-        "train.py", "data.py", "late.py", "net/__init__.py", "net/blocks.py", "net/layers.py", "net/heads/linear.py",
-    }  # fmt: skip
+        "train.py",
+        "data.py",
+        "late.py",
+        "net/__init__.py",
+        "net/blocks.py",
+        "net/layers.py",
+        "net/heads/linear.py",
+    }
 
 
 def test_listed_files_are_part_of_it(folder: Path) -> None:

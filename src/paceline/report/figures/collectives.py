@@ -50,10 +50,12 @@ def _figure(name: str, title: str, tables: Sequence[CollectiveTable]) -> Figure:
     parts += _panel(tables, times, upper, "time of an operation", format_seconds)
     parts += _panel(tables, rates, lower, "bus bandwidth", _rate)
     return Figure(
-        name=name, title=title, caption=HOW_TO_READ,
+        name=name,
+        title=title,
+        caption=HOW_TO_READ,
         svg=picture(f"Time and bus bandwidth against message size, {title}", lower.bottom + BOTTOM, parts),
         sheet=collective_sheet(tables),
-    )  # fmt: skip
+    )
 
 
 def _panel(
@@ -78,9 +80,17 @@ def _panel(
                 parts.append(line(right(size), up(one.low), right(size), up(one.high), stroke=paint, stroke_width=2))
             words = told(f"{collective_title(table)}, {format_bytes(size)}: {form(one.value)}")
             parts.append(
-                dot(index, right(size), up(one.value), words, size=3.5, kind="mark", data_row=table.key,
-                    data_value=repr(one.value))
-            )  # fmt: skip
+                dot(
+                    index,
+                    right(size),
+                    up(one.value),
+                    words,
+                    size=3.5,
+                    kind="mark",
+                    data_row=table.key,
+                    data_value=repr(one.value),
+                )
+            )
     return parts
 
 
@@ -94,12 +104,17 @@ def collective_sheet(tables: Sequence[CollectiveTable]) -> Sheet:
         caption="Time, algorithm and bus bandwidth by message size, with 95 % intervals",
         fields=fields(label="collective", size="message", time_s="time", algbw="algbw, GB/s", busbw="busbw, GB/s"),
         lines=tuple(
-            Line(key=table.key, cells=(
-                word(collective_title(table)), number(row.size, format_bytes(row.size)),
-                measured(row.time, numbers.seconds(row.time)),
-                measured(row.algbw, numbers.plain(row.algbw.times(1e-9))),
-                measured(row.busbw, numbers.plain(row.busbw.times(1e-9))),
-            ))
-            for table in tables for row in table.sizes
+            Line(
+                key=table.key,
+                cells=(
+                    word(collective_title(table)),
+                    number(row.size, format_bytes(row.size)),
+                    measured(row.time, numbers.seconds(row.time)),
+                    measured(row.algbw, numbers.plain(row.algbw.times(1e-9))),
+                    measured(row.busbw, numbers.plain(row.busbw.times(1e-9))),
+                ),
+            )
+            for table in tables
+            for row in table.sizes
         ),
-    )  # fmt: skip
+    )

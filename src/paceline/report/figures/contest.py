@@ -65,10 +65,12 @@ def _figure(name: str, title: str, rows: Sequence[Row]) -> Figure:
     zero = [] if scale.low == 0 else ["The axis does not begin at zero."]
     cut = ["An arrow: the interval goes on."] if any(_is_cut(_speed(row), scale) for row in ordered) else []
     return Figure(
-        name=name, title=title, caption=" ".join([*zero, *cut]),
+        name=name,
+        title=title,
+        caption=" ".join([*zero, *cut]),
         svg=picture(f"Throughput with 95 % intervals, {title}. Fastest: {ordered[0].label}.", height, parts),
         sheet=_sheet(ordered),
-    )  # fmt: skip
+    )
 
 
 def _scale(speeds: Sequence[Quantity], area: Area) -> Scale:
@@ -94,8 +96,10 @@ def _row(place: int, row: Row, area: Area, scale: Scale) -> list[str]:
         ends = [min(max(end, scale.low), scale.high) for end in (speed.low, speed.high)]
         left, right = (scale(end) for end in ends)
         parts.append(line(left, y, right, y, stroke=SOFT, kind="whisker", stroke_width=2))
-        parts += [_arrow(x, y, end < given) if end != given else line(x, y - 5, x, y + 5, stroke=SOFT, stroke_width=2)
-                  for x, end, given in zip((left, right), ends, (speed.low, speed.high), strict=True)]  # fmt: skip
+        parts += [
+            _arrow(x, y, end < given) if end != given else line(x, y - 5, x, y + 5, stroke=SOFT, stroke_width=2)
+            for x, end, given in zip((left, right), ends, (speed.low, speed.high), strict=True)
+        ]
     said = told(f"{row.label}: {words} samples/s")
     return [*parts, dot(0, scale(speed.value), y, said, kind="mark", data_row=row.key, data_value=repr(speed.value))]
 
@@ -118,10 +122,14 @@ def _sheet(rows: Sequence[Row]) -> Sheet:
         caption="Throughput over all workers, samples a second, with its 95 % interval",
         fields=fields(label="trial", throughput="samples/s", runs="runs"),
         lines=tuple(
-            Line(key=row.key, cells=(
-                word(row.label), measured(row.throughput, numbers.plain(row.throughput)),
-                number(row.n_runs, str(row.n_runs)),
-            ))
+            Line(
+                key=row.key,
+                cells=(
+                    word(row.label),
+                    measured(row.throughput, numbers.plain(row.throughput)),
+                    number(row.n_runs, str(row.n_runs)),
+                ),
+            )
             for row in rows
         ),
-    )  # fmt: skip
+    )

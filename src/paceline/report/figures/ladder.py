@@ -39,22 +39,40 @@ def _figure(name: str, explained: Explanation) -> Figure:
         parts += [
             *heading(area, top + 13, words, value),
             box(area.left, top + 19, area.right - area.left, float(BAR), fill=GRID),
-            box(area.left, top + 19, scale(step) - area.left, float(BAR), told(f"{words}: {value}"), fill=series(0),
-                kind="mark", data_row=explained.trial, data_value=repr(step)),
-        ]  # fmt: skip
+            box(
+                area.left,
+                top + 19,
+                scale(step) - area.left,
+                float(BAR),
+                told(f"{words}: {value}"),
+                fill=series(0),
+                kind="mark",
+                data_row=explained.trial,
+                data_value=repr(step),
+            ),
+        ]
     return Figure(
-        name=name, title="If one resource after the other were infinitely fast", caption=HOW_TO_READ,
-        svg=picture(f"Bottleneck ladder of {explained.label}: a step as it is, then without one cause after the other",
-                    height, parts),
+        name=name,
+        title="If one resource after the other were infinitely fast",
+        caption=HOW_TO_READ,
+        svg=picture(
+            f"Bottleneck ladder of {explained.label}: a step as it is, then without one cause after the other",
+            height,
+            parts,
+        ),
         sheet=Sheet(
             caption="A step with this rung and all above it",
             fields=fields(cause="without", step_without_s="a step", faster="times as fast"),
             lines=tuple(
-                Line(key=explained.trial, cells=(
-                    word("nothing" if cause == AS_IT_IS else cause), number(step, format_seconds(step)),
-                    number(faster, f"{faster:.3g}"),
-                ))
+                Line(
+                    key=explained.trial,
+                    cells=(
+                        word("nothing" if cause == AS_IT_IS else cause),
+                        number(step, format_seconds(step)),
+                        number(faster, f"{faster:.3g}"),
+                    ),
+                )
                 for cause, step, faster in rungs
             ),
         ),
-    )  # fmt: skip
+    )

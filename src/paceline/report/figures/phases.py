@@ -73,11 +73,14 @@ def parts_of(row: Row) -> list[Part]:
 def _inside(derived: Mapping[str, Phase], fused: float) -> list[Part]:
     parts = [
         Part(
-            phase=name, seconds=max(0.0, phase.time.value), by=HOW_DERIVED.get(phase.by, phase.by), derived=True,
+            phase=name,
+            seconds=max(0.0, phase.time.value),
+            by=HOW_DERIVED.get(phase.by, phase.by),
+            derived=True,
             source=phase,
         )
         for name, phase in derived.items()
-    ]  # fmt: skip
+    ]
     total = sum(part.seconds for part in parts)
     # Operators of a profile need not add up to the step; what is left is called by the name of the whole.
     rest = [Part(phase=FUSED, seconds=fused - total, by="the rest of it")] if total < 0.995 * fused else []
@@ -98,12 +101,14 @@ def _figure(name: str, model: str, rows: Sequence[Row]) -> Figure:
         drawn += _bar(name, row, bars[row.key], area.top + ROW * place, scale, area)
     dashed = " A dashed border: derived, not timed." if any(p.derived for parts in bars.values() for p in parts) else ""
     return Figure(
-        name=name, title=model,
+        name=name,
+        title=model,
         caption=f"Means over runs, ranks and steps; bars are as long as the step.{dashed}",
-        svg=picture(f"Phases of a step, {model}, a bar for each trial", height, [*key, *drawn],
-                    patterns=hatches(name, phases)),
+        svg=picture(
+            f"Phases of a step, {model}, a bar for each trial", height, [*key, *drawn], patterns=hatches(name, phases)
+        ),
         sheet=_sheet(rows, bars),
-    )  # fmt: skip
+    )
 
 
 def legend(name: str, phases: Sequence[str]) -> tuple[list[str], float]:
@@ -131,11 +136,20 @@ def _bar(name: str, row: Row, parts: Sequence[Part], top: float, scale: Scale, a
         words = f"{row.label}: {part.phase} {format_seconds(part.seconds)}, {share}, {how} {part.by}"
         drawn.append(
             box(
-                left, top + 19, right - left, float(BAR), told(words), fill=hatched(name, part.phase),
-                stroke=edge(part.phase), kind="mark", stroke_dasharray=DASHED if part.derived else None,
-                data_row=row.key, data_phase=part.phase, data_value=repr(part.seconds),
+                left,
+                top + 19,
+                right - left,
+                float(BAR),
+                told(words),
+                fill=hatched(name, part.phase),
+                stroke=edge(part.phase),
+                kind="mark",
+                stroke_dasharray=DASHED if part.derived else None,
+                data_row=row.key,
+                data_phase=part.phase,
+                data_value=repr(part.seconds),
             )
-        )  # fmt: skip
+        )
         if right - left > LETTER * len(share) + 10:
             drawn.append(halo((left + right) / 2, top + 19 + BAR / 2 + 4.5, share, under=ground(part.phase)))
     return drawn
@@ -166,5 +180,6 @@ def _sheet(rows: Sequence[Row], bars: Mapping[str, Sequence[Part]]) -> Sheet:
             )
     return Sheet(
         caption="Phases of a step with 95 % intervals",
-        fields=fields(label="trial", phase="phase", seconds="a step", share="share", by="by"), lines=tuple(lines),
-    )  # fmt: skip
+        fields=fields(label="trial", phase="phase", seconds="a step", share="share", by="by"),
+        lines=tuple(lines),
+    )

@@ -52,10 +52,13 @@ def _figure(name: str, title: str, key: str, used: Sequence[Usage]) -> Figure:
     parts = _panel([(one.process, one.cores) for one in used], upper, "CPU, cores", 1.0, end)
     parts += _panel([(one.process, one.rss_bytes) for one in used], lower, f"memory, {name_of_unit}", unit, end)
     return Figure(
-        name=name, title=title, caption=HOW_TO_READ,
+        name=name,
+        title=title,
+        caption=HOW_TO_READ,
         svg=picture(f"CPU and memory of {len(used)} processes over time, {title}", lower.bottom + BOTTOM, parts),
-        sheet=_sheet(key, used), points=_points(key, used),
-    )  # fmt: skip
+        sheet=_sheet(key, used),
+        points=_points(key, used),
+    )
 
 
 def _unit(most: float) -> tuple[float, str]:
@@ -93,14 +96,18 @@ def _sheet(key: str, used: Sequence[Usage]) -> Sheet:
             process="process", mean_cores="CPU, mean", peak_cores="CPU, peak", process_peak_rss_bytes="memory, peak"
         ),
         lines=tuple(
-            Line(key=key, cells=(
-                word(one.process), number(one.mean_cores, _cores(one.mean_cores)),
-                number(one.peak_cores, _cores(one.peak_cores)),
-                number(one.peak_rss_bytes, format_bytes(one.peak_rss_bytes)),
-            ))
+            Line(
+                key=key,
+                cells=(
+                    word(one.process),
+                    number(one.mean_cores, _cores(one.mean_cores)),
+                    number(one.peak_cores, _cores(one.peak_cores)),
+                    number(one.peak_rss_bytes, format_bytes(one.peak_rss_bytes)),
+                ),
+            )
             for one in used
         ),
-    )  # fmt: skip
+    )
 
 
 def _points(key: str, used: Sequence[Usage]) -> Sheet:
@@ -112,8 +119,9 @@ def _points(key: str, used: Sequence[Usage]) -> Sheet:
     ]
     return Sheet(
         caption="CPU (cores) and resident memory over time; long curves keep the lowest and highest of each stretch",
-        fields=fields(process="process", what="what", t_s="time", value="value"), lines=tuple(lines),
-    )  # fmt: skip
+        fields=fields(process="process", what="what", t_s="time", value="value"),
+        lines=tuple(lines),
+    )
 
 
 def _cores(value: float) -> str:

@@ -87,21 +87,24 @@ def _figure(
     parts = panel(fast, upper, title="samples a second", log=True, form=format_count)
     parts += panel(kept, lower, title="efficiency", log=False, form=_percent, named=False, low=0.0, high=min(top, 1.3))
     return Figure(
-        name=name, title=title[0].upper() + title[1:], caption=_caption(drawn),
+        name=name,
+        title=title[0].upper() + title[1:],
+        caption=_caption(drawn),
         svg=picture(f"Throughput and efficiency against workers with the ideal line: {title}", height, parts),
         sheet=_sheet(drawn),
-    )  # fmt: skip
+    )
 
 
 def _throughput(family: Drawn) -> Curve:
     base = family.rows[0]
     per_worker = numbers.known(base.throughput).value / base.workers
     return Curve(
-        name=family.name, measured=tuple(_point(row, numbers.known(row.throughput)) for row in family.rows),
+        name=family.name,
+        measured=tuple(_point(row, numbers.known(row.throughput)) for row in family.rows),
         predicted=tuple(point_of(one) for one in family.predictions),
         knee=knee(family.predictions) if family.predictions else None,
         ideal=tuple(Point(workers=count, value=per_worker * count) for count in family.sizes),
-    )  # fmt: skip
+    )
 
 
 def _efficiency(family: Drawn) -> Curve:
@@ -112,9 +115,11 @@ def _efficiency(family: Drawn) -> Curve:
         for one in family.predictions
     )
     return Curve(
-        name=family.name, measured=tuple(_point(row, numbers.known(row.efficiency)) for row in family.rows),
-        predicted=predicted, ideal=tuple(Point(workers=count, value=1.0) for count in family.sizes),
-    )  # fmt: skip
+        name=family.name,
+        measured=tuple(_point(row, numbers.known(row.efficiency)) for row in family.rows),
+        predicted=predicted,
+        ideal=tuple(Point(workers=count, value=1.0) for count in family.sizes),
+    )
 
 
 def _point(row: Row, quantity: Quantity) -> Point:
@@ -155,22 +160,29 @@ def _sheet(drawn: Sequence[Drawn]) -> Sheet:
     return Sheet(
         caption="Throughput, speed-up and efficiency; measured with 95 %, modelled with 90 % intervals",
         fields=fields(
-            family="family", by="by", workers="workers", throughput="samples/s", speedup="speed-up",
+            family="family",
+            by="by",
+            workers="workers",
+            throughput="samples/s",
+            speedup="speed-up",
             efficiency="efficiency",
         ),
         lines=tuple(lines),
-    )  # fmt: skip
+    )
 
 
 def _measured_line(name: str, row: Row) -> Line:
     return Line(
         key=row.key,
         cells=(
-            word(name), word("simulated" if row.simulated else "measured"), number(row.workers, str(row.workers)),
-            measured(row.throughput, numbers.plain(row.throughput)), measured(row.speedup, numbers.plain(row.speedup)),
+            word(name),
+            word("simulated" if row.simulated else "measured"),
+            number(row.workers, str(row.workers)),
+            measured(row.throughput, numbers.plain(row.throughput)),
+            measured(row.speedup, numbers.plain(row.speedup)),
             measured(row.efficiency, numbers.percent(row.efficiency)),
         ),
-    )  # fmt: skip
+    )
 
 
 def _predicted_line(name: str, base: str, one: Prediction) -> Line:
@@ -178,10 +190,14 @@ def _predicted_line(name: str, base: str, one: Prediction) -> Line:
     return Line(
         key=f"{base} predicted {workers}",
         cells=(
-            word(name), word(one.by), number(workers, str(workers)), _predicted(one.throughput, 1, ""), word("-"),
+            word(name),
+            word(one.by),
+            number(workers, str(workers)),
+            _predicted(one.throughput, 1, ""),
+            word("-"),
             _predicted(one.efficiency, 100, " %"),
         ),
-    )  # fmt: skip
+    )
 
 
 def _predicted(said: Predicted, factor: float, unit: str) -> Cell:

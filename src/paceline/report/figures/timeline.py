@@ -73,11 +73,18 @@ def _figure(name: str, title: str, key: str, spans: Sequence[Span]) -> Figure:
         y = top + deep * ranks[span.rank] + lane * (streams.index(span.stream) if len(streams) > 1 else 0)
         parts += _span(name, key, span, y, lane, scale)
     return Figure(
-        name=name, title=title, caption=HOW_TO_READ,
-        svg=picture(f"One step of {len(ranks)} ranks as a timeline, {title}", height, [*labels, *parts],
-                    patterns=hatches(name, phases)),
-        sheet=_sheet(key, spans), points=_points(key, spans),
-    )  # fmt: skip
+        name=name,
+        title=title,
+        caption=HOW_TO_READ,
+        svg=picture(
+            f"One step of {len(ranks)} ranks as a timeline, {title}",
+            height,
+            [*labels, *parts],
+            patterns=hatches(name, phases),
+        ),
+        sheet=_sheet(key, spans),
+        points=_points(key, spans),
+    )
 
 
 def _overlap(spans: Sequence[Span]) -> bool:
@@ -94,9 +101,21 @@ def _span(name: str, key: str, span: Span, y: float, lane: float, scale: Scale) 
     left, right = scale(span.start_s), scale(span.start_s + span.duration_s)
     words = f"rank {span.rank}: {span.name} {format_seconds(span.duration_s)}, from {format_seconds(span.start_s)}"
     drawn = [
-        box(left, y, right - left, lane, told(words), fill=hatched(name, span.name), stroke=edge(span.name),
-            kind="mark", data_row=key, data_rank=span.rank, data_phase=span.name, data_value=repr(span.duration_s))
-    ]  # fmt: skip
+        box(
+            left,
+            y,
+            right - left,
+            lane,
+            told(words),
+            fill=hatched(name, span.name),
+            stroke=edge(span.name),
+            kind="mark",
+            data_row=key,
+            data_rank=span.rank,
+            data_phase=span.name,
+            data_value=repr(span.duration_s),
+        )
+    ]
     if lane > SIZE and right - left > LETTER * len(span.name) + 10:
         drawn.append(halo((left + right) / 2, y + lane / 2 + 4.5, span.name, under=ground(span.name)))
     return drawn
@@ -112,13 +131,19 @@ def _sheet(key: str, spans: Sequence[Span]) -> Sheet:
         caption="Length of each phase of the step on each rank",
         fields=(*fields(rank="rank"), *(Field(name=phase, header=phase) for phase in phases)),
         lines=tuple(
-            Line(key=key, cells=(
-                number(rank, f"rank {rank}"),
-                *(number(mine[phase], format_seconds(mine[phase])) if phase in mine else word("-") for phase in phases),
-            ))
+            Line(
+                key=key,
+                cells=(
+                    number(rank, f"rank {rank}"),
+                    *(
+                        number(mine[phase], format_seconds(mine[phase])) if phase in mine else word("-")
+                        for phase in phases
+                    ),
+                ),
+            )
             for rank, mine in lengths.items()
         ),
-    )  # fmt: skip
+    )
 
 
 def _points(key: str, spans: Sequence[Span]) -> Sheet:
@@ -126,11 +151,16 @@ def _points(key: str, spans: Sequence[Span]) -> Sheet:
         caption="Begin and length of each phase of the step",
         fields=fields(rank="rank", stream="stream", phase="phase", start="begin", seconds="length"),
         lines=tuple(
-            Line(key=key, cells=(
-                number(span.rank, str(span.rank)), word(span.stream), word(span.name),
-                number(span.start_s, format_seconds(span.start_s)),
-                number(span.duration_s, format_seconds(span.duration_s)),
-            ))
+            Line(
+                key=key,
+                cells=(
+                    number(span.rank, str(span.rank)),
+                    word(span.stream),
+                    word(span.name),
+                    number(span.start_s, format_seconds(span.start_s)),
+                    number(span.duration_s, format_seconds(span.duration_s)),
+                ),
+            )
             for span in spans
         ),
-    )  # fmt: skip
+    )

@@ -29,10 +29,13 @@ class Awake:
         self._spinning = [
             subprocess.Popen(
                 tethered([sys.executable, "-I", "-S", spin.__file__], cores=[core], groups=[group] if group else []),
-                stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                start_new_session=True,
             )
             for core in cores
-        ]  # fmt: skip
+        ]
 
     def cpu_s(self) -> float:
         """CPU seconds so far, which nobody else wanted."""

@@ -94,9 +94,10 @@ class Cluster:
         warm_s = max(WARM_S, SLOW_START_TRIPS * self.layout.round_trip_s)
         window_s = max(WINDOW_S, 4 * self.layout.round_trip_s)
         ends = [
-            text for host, namespace in zip(self.layout.hosts, self.hosts, strict=True)
+            text
+            for host, namespace in zip(self.layout.hosts, self.hosts, strict=True)
             for text in (str(namespace.init), host.address)
-        ]  # fmt: skip
+        ]
         command = [sys.executable, "-I", "-S", probe.__file__, str(warm_s), str(window_s), *ends]
         done = subprocess.run([*self._switch.enter(), *command], capture_output=True, text=True, check=False)
         if done.returncode != 0:

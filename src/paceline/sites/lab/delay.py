@@ -38,8 +38,11 @@ class DelayLine:
         inits = [str(one.init) for one in (switch, *hosts)]
         self._popen = subprocess.Popen(
             tethered([*switch.enter(), str(_compiled()), *times, *inits]),
-            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
         assert self._popen.stdout is not None
         told = self._popen.stdout.readline().decode()
         self.real_time = "fifo" in told

@@ -111,8 +111,11 @@ def hold(
     script = INIT.format(name=name, names=NAMES.format(lines=lines) if addresses else "")
     popen = subprocess.Popen(
         tethered([*enter, *make, "sh", "-c", script]),
-        stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, start_new_session=True,
-    )  # fmt: skip
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
     return Namespace(name, popen, own_user=privilege == AS_USER)
 
 

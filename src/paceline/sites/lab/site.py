@@ -36,12 +36,17 @@ NOT_DILATED = "caches and memory bandwidth are not dilated: hosts share them as 
 KNOBS = {
     "core_share": Knob(default=1.0, minimum=0.01, maximum=1.0, doc="Share of each of its cores that a host gets."),
     "dilation": Knob(
-        default=1.0, minimum=1.0, maximum=100.0,
+        default=1.0,
+        minimum=1.0,
+        maximum=100.0,
         doc="Time runs so many times slower: share ÷ k, bandwidth ÷ k, latency × k, so more hosts fit.",
     ),
     "topology": Knob(default="switch", choices=TOPOLOGIES, doc="One switch, or two racks joined by a spine."),
     "spine_bandwidth": Knob(
-        default=None, type=float, units=BYTES_PER_SECOND, minimum=1.0,
+        default=None,
+        type=float,
+        units=BYTES_PER_SECOND,
+        minimum=1.0,
         doc="Rate between the two racks; by default that of a host's link.",
     ),
     "awake": Knob(
@@ -49,7 +54,7 @@ KNOBS = {
         doc="Cores never sleep while a run goes on, so that a host is as fast alone as beside others.",
     ),
     "fault": Knob(default=NONE, doc=f"What goes wrong, and at which step: {FORMS}."),
-}  # fmt: skip
+}
 
 
 @dataclass(slots=True)
@@ -101,9 +106,13 @@ class LabSite(Site):
     def limits(self) -> SiteLimits:
         cores = usable_cores()
         return SiteLimits(
-            hosts=MOST_HOSTS, cores_per_host=len(cores), networks=True, knobs=KNOBS, proves_on="local",
+            hosts=MOST_HOSTS,
+            cores_per_host=len(cores),
+            networks=True,
+            knobs=KNOBS,
+            proves_on="local",
             refuses=lambda cluster: _refusal(cluster, len(cores)),
-        )  # fmt: skip
+        )
 
     def open(self, cluster: ClusterChoice, *, ports: int) -> Topology:
         began, cores, how = time.monotonic(), usable_cores(), privilege()
@@ -129,9 +138,14 @@ class LabSite(Site):
             made.close()
             raise
         self._open = _Open(
-            cluster=made, achieved=achieved, tries=tries, setup_s=setup_s, since=time.monotonic(),
-            delay_line_s=_delay_line_s(made), softirq_s=_softirq_s(),
-        )  # fmt: skip
+            cluster=made,
+            achieved=achieved,
+            tries=tries,
+            setup_s=setup_s,
+            since=time.monotonic(),
+            delay_line_s=_delay_line_s(made),
+            softirq_s=_softirq_s(),
+        )
         free = tuple(range(FIRST_PORT, FIRST_PORT + ports))
         return Topology(
             hosts=tuple(
@@ -224,11 +238,13 @@ class LabSite(Site):
             ],
             "links_measured": opened.tries,
             "own_cpu": {
-                "delay_line_s": line_s, "softirq_s": softirq_s, "wall_s": wall,
+                "delay_line_s": line_s,
+                "softirq_s": softirq_s,
+                "wall_s": wall,
                 "fraction": (line_s + softirq_s) / wall,
             },
             "fault": opened.struck,
-        }  # fmt: skip
+        }
 
     def close(self) -> None:
         self._let_sleep()

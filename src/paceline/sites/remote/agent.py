@@ -82,11 +82,18 @@ class Hands:
         by_ssh = os.environ.get("SSH_CONNECTION", "").split()[2:3]
         address = self._address or ([*by_ssh, *_addresses().values(), "127.0.0.1"])[0]
         return {
-            "name": socket.gethostname(), "address": address, "interface": _device_with(address), "pid": os.getpid(),
-            "python": platform.python_version(), "cores": _cores(), "machine": platform.machine(),
-            "cpu_model": _found("/proc/cpuinfo", "model name"), "kernel": platform.release(),
-            "memory_bytes": PAGE * os.sysconf("SC_PHYS_PAGES"), "addresses": _addresses(),
-        }  # fmt: skip
+            "name": socket.gethostname(),
+            "address": address,
+            "interface": _device_with(address),
+            "pid": os.getpid(),
+            "python": platform.python_version(),
+            "cores": _cores(),
+            "machine": platform.machine(),
+            "cpu_model": _found("/proc/cpuinfo", "model name"),
+            "kernel": platform.release(),
+            "memory_bytes": PAGE * os.sysconf("SC_PHYS_PAGES"),
+            "addresses": _addresses(),
+        }
 
     def clock(self):
         return {"unix_s": time.time()}
@@ -133,9 +140,13 @@ class Hands:
         """Run a program to its end: exit code and the last of what it said."""
         try:
             done = subprocess.run(
-                argv, env={**os.environ, **env}, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT, timeout=timeout_s,
-            )  # fmt: skip
+                argv,
+                env={**os.environ, **env},
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                timeout=timeout_s,
+            )
         except subprocess.TimeoutExpired:
             return {"code": 124, "text": f"not done after {timeout_s:g} s"}
         except OSError as error:
@@ -149,9 +160,14 @@ class Hands:
         tied = [sys.executable, "-I", "-S", "-c", self._tether, str(os.getpid()), ",".join(map(str, cores)), "--"]
         with open(os.path.join(folder, name + ".log"), "wb") as log:
             popen = subprocess.Popen(
-                tied + argv, env=env, cwd=folder, stdin=subprocess.DEVNULL, stdout=log, stderr=subprocess.STDOUT,
+                tied + argv,
+                env=env,
+                cwd=folder,
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=subprocess.STDOUT,
                 start_new_session=True,
-            )  # fmt: skip
+            )
         self._started[name] = popen
         threading.Thread(target=self._tell_end, args=(name, popen), daemon=True).start()
         return {"pid": popen.pid}
@@ -167,11 +183,15 @@ class Hands:
         user, nice, system, idle, iowait, irq, softirq, steal = (int(n) / TICKS for n in _words("/proc/stat")[1:9])
         pressure = _found("/proc/pressure/cpu", "some", "total=")
         return {
-            "wall_s": time.monotonic(), "busy_s": user + nice + system + irq + softirq, "steal_s": steal,
-            "host_s": sum(os.times()[:2]), "cores": os.cpu_count() or 1,
+            "wall_s": time.monotonic(),
+            "busy_s": user + nice + system + irq + softirq,
+            "steal_s": steal,
+            "host_s": sum(os.times()[:2]),
+            "cores": os.cpu_count() or 1,
             "pressure_s": float(pressure) * 1e-6 if pressure else None,
-            "oom_kills": int(_found("/proc/vmstat", "oom_kill ", " ") or 0), "load1": os.getloadavg()[0],
-        }  # fmt: skip
+            "oom_kills": int(_found("/proc/vmstat", "oom_kill ", " ") or 0),
+            "load1": os.getloadavg()[0],
+        }
 
     def stop(self):
         """End everything that was started, for sure; the names of what the kernel would not let go."""

@@ -57,9 +57,13 @@ class CalledSite(RemoteSite):
         self._said.seek(0)
         self._said.truncate()
         return subprocess.Popen(
-            tethered(command), env={**os.environ, **variables}, stdin=subprocess.DEVNULL, stdout=self._said,
-            stderr=subprocess.STDOUT, start_new_session=True,
-        )  # fmt: skip
+            tethered(command),
+            env={**os.environ, **variables},
+            stdin=subprocess.DEVNULL,
+            stdout=self._said,
+            stderr=subprocess.STDOUT,
+            start_new_session=True,
+        )
 
     def why_dead(self) -> str | None:
         """Why no more agents will call, or None."""

@@ -24,9 +24,10 @@ FRESH_S = 0.25
 
 PYTHON = Knob(default="python3", doc="Python 3.8 or newer on every host, for the agent; it needs no packages.")
 INTERFACE = Knob(
-    default=None, type=str,
+    default=None,
+    type=str,
     doc="Network device that carries the exchange; by default the one by which a host is reached from here.",
-)  # fmt: skip
+)
 
 
 class RemoteProcess(Running):
