@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
 
 CASES = 200
 SEED = 20261117

@@ -18,11 +18,11 @@ from pathlib import Path
 import numpy as np
 
 from claims import Claim, parser, publish, say
-from paceline.model.catalogue import device
-from paceline.model.collectives import Wire, ring
-from paceline.model.recurrence import Sweep, sweep, unequal
-from paceline.model.simulate import synchronous_step
-from paceline.model.step import Buckets, Messages, Profile, bucketed
+from paceline.model.equations.collectives import Wire, ring
+from paceline.model.equations.recurrence import Sweep, sweep, unequal
+from paceline.model.equations.simulate import synchronous_step
+from paceline.model.equations.step import Buckets, Messages, Profile, bucketed
+from paceline.model.forecast.catalogue import device
 from paceline.workloads import load_workload
 from paceline.workloads.cost import cost
 

@@ -17,7 +17,7 @@ from typing import Any
 from claims import Claim, parser, publish, say
 from paceline.explain.finding import Finding
 from paceline.explainbench import explain_study
-from paceline.model.terms import BANDWIDTH, CONTENTION, INPUT, STRAGGLER
+from paceline.model.equations.terms import BANDWIDTH, CONTENTION, INPUT, STRAGGLER
 from paceline.modelbench import companions
 from paceline.record import Record, summarize
 from paceline.spec import read_study

@@ -17,12 +17,12 @@ import numpy as np
 from paceline.compare import Fairness, compare, gather
 from paceline.compare.runs import Runs
 from paceline.explain.finding import MEASURED, MODELLED, Range
-from paceline.model.calibrate import family_of
-from paceline.model.calibration import FITTED, Calibration, Hull
-from paceline.model.observe import Manner, conditions_of
-from paceline.model.parameters import as_vector
-from paceline.model.ready import Ready
-from paceline.model.terms import step_terms
+from paceline.model.equations.parameters import as_vector
+from paceline.model.equations.ready import Ready
+from paceline.model.equations.terms import step_terms
+from paceline.model.fitting.calibration import FITTED, Calibration, Hull
+from paceline.model.fitting.fit import family_of
+from paceline.model.fitting.observe import Manner, conditions_of
 from paceline.plan import Catalog, Trial
 from paceline.plan.capabilities import Capabilities, Knob, SiteLimits, Strategy
 from paceline.recommend.candidates import Candidate, Known

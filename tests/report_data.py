@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from explained import make_advice, make_explanation
 from paceline.compare import compare
-from paceline.model.measured_step import measured_spans
+from paceline.model.foreign.measured_step import measured_spans
 from paceline.record.usage import Series, Usage
 from paceline.report.page import ReportData, Source
 from records import MACHINE, make_record

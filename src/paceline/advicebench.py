@@ -12,8 +12,8 @@ from paceline.compare import compare, gather
 from paceline.errors import PacelineError
 from paceline.explain.finding import Finding, Range
 from paceline.explainbench import explain_study
-from paceline.model.calibration import Calibration, write_calibrations
-from paceline.model.kept import calibrations_path, kept_calibrations
+from paceline.model.fitting.calibration import Calibration, write_calibrations
+from paceline.model.fitting.kept import calibrations_path, kept_calibrations
 from paceline.modelbench import fitted
 from paceline.plan import Proposal, expand
 from paceline.recommend.advise import advice_of, choices_of

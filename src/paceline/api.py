@@ -15,8 +15,8 @@ from paceline.workbench import Watcher, Workbench, last_attempts, open_store
 if TYPE_CHECKING:
     import pandas as pd
 
-    from paceline.model.calibration import Calibration
-    from paceline.model.predict import Prediction
+    from paceline.model.fitting.calibration import Calibration
+    from paceline.model.forecast.predict import Prediction
 
 __all__ = ["Records", "Study", "fit", "load_study", "predict", "records", "run"]
 
@@ -114,8 +114,8 @@ def predict(
         latency_s: one way, beside what the link has anyway.
         what_if: changes as `paceline predict --what-if` takes them, such as "bandwidth=x4,compression=fp16".
     """
-    from paceline.model import predict as model  # noqa: PLC0415  loaded on use, as above
-    from paceline.model.what_if import changed, parse_changes  # noqa: PLC0415
+    from paceline.model.forecast import predict as model  # noqa: PLC0415  loaded on use, as above
+    from paceline.model.forecast.what_if import changed, parse_changes  # noqa: PLC0415
 
     asked = model.conditions_for(
         calibration,

@@ -17,8 +17,8 @@ from paceline.explain.gap import Gap, Side, gap_between, layer_times
 from paceline.explain.normal import by_earlier, by_roofline
 from paceline.explain.regression import Moment
 from paceline.explain.trials import Subject, explain, smallest_of, subjects
-from paceline.model.calibrate import family_of, fit
-from paceline.model.observe import dilation_of
+from paceline.model.fitting.fit import family_of, fit
+from paceline.model.fitting.observe import dilation_of
 from paceline.modelbench import companion_records, evidence_of_records, families, graph_by_name
 from paceline.plan import Trial
 from paceline.record import MEASUREMENT, Record, summarize

@@ -15,18 +15,18 @@ from paceline.compare import Comparison
 from paceline.compare import families as scaled
 from paceline.errors import PacelineError
 from paceline.frameworks import load_framework
-from paceline.model.calibrate import evidence_of, family_of, fit
-from paceline.model.calibration import Calibration, write_calibrations
-from paceline.model.conditions import REPLICATED
-from paceline.model.design import next_run
-from paceline.model.imported import read_imports, with_imports
-from paceline.model.kept import calibrations_path
-from paceline.model.observe import Manner, collectives, dilation_of, trainings
-from paceline.model.predict import Prediction, conditions_for, predict
-from paceline.model.problem import Evidence
-from paceline.model.ready import Ready, ready_of
-from paceline.model.split import read_split, validate_family
-from paceline.model.validate import Validation
+from paceline.model.equations.conditions import REPLICATED
+from paceline.model.equations.ready import Ready, ready_of
+from paceline.model.fitting.calibration import Calibration, write_calibrations
+from paceline.model.fitting.design import next_run
+from paceline.model.fitting.fit import evidence_of, family_of, fit
+from paceline.model.fitting.kept import calibrations_path
+from paceline.model.fitting.observe import Manner, collectives, dilation_of, trainings
+from paceline.model.fitting.problem import Evidence
+from paceline.model.forecast.predict import Prediction, conditions_for, predict
+from paceline.model.foreign.imported import read_imports, with_imports
+from paceline.model.validation.split import read_split, validate_family
+from paceline.model.validation.validate import Validation
 from paceline.plan import Proposal, Trial
 from paceline.record import Record
 from paceline.record.archive import read_archive

@@ -7,7 +7,7 @@ import json
 import numpy as np
 import pytest
 
-from paceline.model.predict import conditions_for, predict
+from paceline.model.forecast.predict import conditions_for, predict
 from paceline.modelbench import calibrate, companions, evidence, split_validation
 from paceline.record import summarize
 from paceline.spec import read_study

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.model.split import read_split
-from paceline.model.structural import Structural
+from paceline.model.validation.split import read_split
+from paceline.model.validation.structural import Structural
 from paceline.modelbench import split_validation
 from paceline.record import MEASUREMENT
 from paceline.record.archive import read_archive

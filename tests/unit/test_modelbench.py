@@ -7,9 +7,9 @@ from dataclasses import replace
 import pytest
 
 from paceline.compare import compare
-from paceline.model.calibrate import family_of
-from paceline.model.catalogue import device
-from paceline.model.guess import guess
+from paceline.model.fitting.fit import family_of
+from paceline.model.forecast.catalogue import device
+from paceline.model.forecast.guess import guess
 from paceline.modelbench import curves, message_sizes
 from paceline.spec import read_study
 from paceline.workloads import load_workload

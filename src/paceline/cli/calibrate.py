@@ -30,7 +30,7 @@ def add_parser(commands: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from paceline.model.kept import calibrations_path
+    from paceline.model.fitting.kept import calibrations_path
     from paceline.modelbench import calibrate, companions, proposer
     from paceline.run import Budget
 

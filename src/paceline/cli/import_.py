@@ -43,7 +43,7 @@ def add_parser(commands: Any) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from paceline.cli.predict import network
-    from paceline.model.imported import Setting, add_import, read_import
+    from paceline.model.foreign.imported import Setting, add_import, read_import
 
     if not args.file:
         return _records(args)
@@ -110,7 +110,7 @@ def _records(args: argparse.Namespace) -> int:
 
 
 def _as_run(args: argparse.Namespace) -> int:
-    from paceline.model.profiled import run_of
+    from paceline.model.foreign.profiled import run_of
     from paceline.record import Store
     from paceline.workbench import Workbench
     from paceline.workloads import Graph

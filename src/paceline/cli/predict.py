@@ -14,8 +14,8 @@ from paceline.spec import load_study
 from paceline.units import BYTES_PER_SECOND, parse_quantity
 
 if TYPE_CHECKING:
-    from paceline.model.calibration import Calibration
-    from paceline.model.predict import Prediction
+    from paceline.model.fitting.calibration import Calibration
+    from paceline.model.forecast.predict import Prediction
 
 WORKERS = "1..64"
 HOUR_S = 3600.0
@@ -53,8 +53,8 @@ def add_parser(commands: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from paceline.model.predict import knee, predict, worth_paying
-    from paceline.model.what_if import changed, parse_changes, single_changes
+    from paceline.model.forecast.predict import knee, predict, worth_paying
+    from paceline.model.forecast.what_if import changed, parse_changes, single_changes
 
     workers = counts(args.workers)
     changes = parse_changes(args.what_if) if args.what_if else []
@@ -120,7 +120,7 @@ def counts(text: str) -> list[int]:
 
 
 def _calibrations(args: argparse.Namespace) -> Sequence[Calibration]:
-    from paceline.model.kept import chosen, kept_calibrations
+    from paceline.model.fitting.kept import chosen, kept_calibrations
 
     if args.device:
         return [_guess(args)]
@@ -130,8 +130,8 @@ def _calibrations(args: argparse.Namespace) -> Sequence[Calibration]:
 
 
 def _guess(args: argparse.Namespace) -> Calibration:
-    from paceline.model.catalogue import device
-    from paceline.model.guess import guess
+    from paceline.model.forecast.catalogue import device
+    from paceline.model.forecast.guess import guess
     from paceline.workloads import load_workload
 
     model = args.model
@@ -147,7 +147,7 @@ def _guess(args: argparse.Namespace) -> Calibration:
 
 
 def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int) -> Any:
-    from paceline.model.predict import conditions_for
+    from paceline.model.forecast.predict import conditions_for
 
     bandwidth, latency = network(args.network)
     batch = args.batch
@@ -170,7 +170,7 @@ def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int
 
 def network(text: str | None) -> tuple[float | None, float | None]:
     """Bytes a second and one-way seconds of a network by name or by bandwidth."""
-    from paceline.model.catalogue import INTERCONNECTS
+    from paceline.model.forecast.catalogue import INTERCONNECTS
     from paceline.spec.networks import NETWORKS
 
     if text is None:
@@ -225,7 +225,7 @@ def _draw(args: argparse.Namespace, answers: Sequence[dict[str, Any]]) -> None:
 
 
 def _trace(args: argparse.Namespace, answer: dict[str, Any]) -> None:
-    from paceline.model.traces import chakra_trace, chrome_trace, predicted_spans
+    from paceline.model.foreign.traces import chakra_trace, chrome_trace, predicted_spans
 
     last: Prediction = answer["predictions"][-1]
     spans = predicted_spans(answer["calibration"], last.conditions)

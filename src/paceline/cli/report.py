@@ -20,8 +20,8 @@ from paceline.workbench import Workbench
 if TYPE_CHECKING:
     from paceline.compare import Collectives, Comparison, Row
     from paceline.explain.explanation import Explanation
-    from paceline.model.predict import Prediction
-    from paceline.model.traces import Span
+    from paceline.model.forecast.predict import Prediction
+    from paceline.model.foreign.traces import Span
     from paceline.recommend.recommendation import Advice
     from paceline.record.usage import Usage
     from paceline.report.page import ReportData
@@ -214,7 +214,7 @@ def _curves(
 ) -> dict[str, list[Prediction]]:
     """What kept calibrations say; {} where there is none."""
     from paceline.compare import Comparison
-    from paceline.model.kept import calibrations_path, kept_calibrations
+    from paceline.model.fitting.kept import calibrations_path, kept_calibrations
 
     folder = store_folder(args.store)
     if not isinstance(found, Comparison) or not calibrations_path(folder, study.name).exists():
@@ -254,7 +254,7 @@ def _last_runs(found: Comparison | Collectives, records: Sequence[Record]) -> di
 
 
 def _timelines(runs: dict[str, Record]) -> dict[str, list[Span]]:
-    from paceline.model.measured_step import measured_spans
+    from paceline.model.foreign.measured_step import measured_spans
 
     found: dict[str, list[Span]] = {}
     for key, record in runs.items():

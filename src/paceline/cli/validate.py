@@ -59,8 +59,8 @@ def _table(args: argparse.Namespace) -> int:
 
 
 def table_validation(path: Path, fit: str, only: str | None) -> Any:
-    from paceline.model.tables import matching, points_of, read_table
-    from paceline.model.validate import validate_table
+    from paceline.model.foreign.tables import matching, points_of, read_table
+    from paceline.model.validation.validate import validate_table
 
     schema, rows = read_table(path)
     if not rows:
@@ -103,8 +103,8 @@ def published_folder(given: str | None) -> Path | None:
 
 def googlenet_replay(folder: Path) -> list[Any]:
     """The layer trace against the speed-ups that were measured with wait-free back-propagation."""
-    from paceline.model.replay import layer_traces, replay
-    from paceline.model.tables import number, read_table
+    from paceline.model.foreign.tables import number, read_table
+    from paceline.model.validation.replay import layer_traces, replay
 
     _, rows = read_table(folder / TRACE)
     _, speeds = read_table(folder / SPEEDS)

@@ -9,11 +9,20 @@ import numpy as np
 
 from paceline.explain.finding import Change, Range
 from paceline.explain.without import MOST_DRAWS, Setting, widened
-from paceline.model.calibration import Calibration
-from paceline.model.conditions import Conditions
-from paceline.model.step import Floats
-from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER, step_terms
-from paceline.model.what_if import best_bucket, changed, parse_changes
+from paceline.model.equations.conditions import Conditions
+from paceline.model.equations.step import Floats
+from paceline.model.equations.terms import (
+    BANDWIDTH,
+    COMPUTE,
+    CONTENTION,
+    INPUT,
+    LATENCY,
+    OVERHEAD,
+    STRAGGLER,
+    step_terms,
+)
+from paceline.model.fitting.calibration import Calibration
+from paceline.model.forecast.what_if import best_bucket, changed, parse_changes
 from paceline.plan.trial import Trial
 from paceline.spec.networks import NETWORKS
 from paceline.units import format_bytes

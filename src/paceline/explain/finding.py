@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
 
 COPY = "copy"
 CAUSES = (INPUT, COPY, COMPUTE, LATENCY, BANDWIDTH, CONTENTION, OVERHEAD, STRAGGLER)

@@ -10,7 +10,7 @@ from paceline.explain.explanation import Share
 from paceline.explain.finding import COPY, DERIVED, MEASURED, MODELLED, Finding, Number, Range
 from paceline.explain.spent import Spent
 from paceline.explain.without import REMOVABLE
-from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
 from paceline.units import format_bytes, format_seconds
 
 WORTH_SAYING = 0.05

@@ -8,7 +8,7 @@ import numpy as np
 
 from paceline.explain.explanation import Yardstick
 from paceline.explain.without import Setting
-from paceline.model.predict import predict
+from paceline.model.forecast.predict import predict
 from paceline.record.peak import Peak
 from paceline.stats import mean_interval
 from paceline.units import format_seconds

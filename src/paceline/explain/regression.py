@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from paceline.model.step import Floats
+from paceline.model.equations.step import Floats
 from paceline.stats import ALPHA, holm
 
 LEAST_SIDE = 3

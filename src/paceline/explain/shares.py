@@ -8,7 +8,7 @@ from paceline.explain.explanation import Loss, Share
 from paceline.explain.finding import CAUSES, COPY, DERIVED, MEASURED
 from paceline.explain.spent import EXCHANGE, Spent
 from paceline.explain.without import Setting
-from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, LATENCY, shares, step_terms
+from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, LATENCY, shares, step_terms
 
 
 def seconds_by_cause(spent: Spent, setting: Setting) -> dict[str, float]:

@@ -19,10 +19,10 @@ import numpy as np
 import pyarrow as pa
 
 from paceline.explain.finding import COPY, DERIVED, MEASURED
-from paceline.model.observe import ASYNCHRONOUS, DATA, PASSES, dilation_of, late_input_s
-from paceline.model.step import Floats
-from paceline.model.stragglers import straggling_of
-from paceline.model.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
+from paceline.model.equations.step import Floats
+from paceline.model.equations.stragglers import straggling_of
+from paceline.model.equations.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
+from paceline.model.fitting.observe import ASYNCHRONOUS, DATA, PASSES, dilation_of, late_input_s
 from paceline.record.phases import COMMUNICATION, FUSED
 from paceline.record.record import Record
 from paceline.record.summary import RunSummary, by_step, floats, measured_samples, phase_columns, summarize

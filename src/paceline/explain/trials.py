@@ -14,10 +14,10 @@ from paceline.explain.normal import by_model
 from paceline.explain.shares import loss_between, shares_of
 from paceline.explain.spent import Spent, spent_of
 from paceline.explain.without import Setting, ladder
-from paceline.model.calibration import Calibration
-from paceline.model.observe import dilation_of
-from paceline.model.problem import Evidence
-from paceline.model.terms import COMPUTE, CONTENTION
+from paceline.model.equations.terms import COMPUTE, CONTENTION
+from paceline.model.fitting.calibration import Calibration
+from paceline.model.fitting.observe import dilation_of
+from paceline.model.fitting.problem import Evidence
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
 from paceline.record.summary import summarize

@@ -9,13 +9,13 @@ import numpy as np
 
 from paceline.explain.explanation import Rung
 from paceline.explain.finding import Range
-from paceline.model.calibration import Calibration
-from paceline.model.conditions import Conditions
-from paceline.model.parameters import INDEX
-from paceline.model.predict import TINY, ends_of
-from paceline.model.step import Floats
-from paceline.model.stragglers import ALIKE
-from paceline.model.terms import BANDWIDTH, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER, step_terms
+from paceline.model.equations.conditions import Conditions
+from paceline.model.equations.parameters import INDEX
+from paceline.model.equations.step import Floats
+from paceline.model.equations.stragglers import ALIKE
+from paceline.model.equations.terms import BANDWIDTH, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER, step_terms
+from paceline.model.fitting.calibration import Calibration
+from paceline.model.forecast.predict import TINY, ends_of
 
 GONE = {
     INPUT: ("input_s", "input_per_sample_s"),

@@ -10,9 +10,9 @@ from typing import Any
 from paceline.compare import Comparison, Fairness, Row
 from paceline.compare.runs import Runs
 from paceline.explain.finding import MEASURED, Range
-from paceline.model.calibration import Calibration
-from paceline.model.observe import DILATION, dilation_of
-from paceline.model.predict import LEVEL
+from paceline.model.fitting.calibration import Calibration
+from paceline.model.fitting.observe import DILATION, dilation_of
+from paceline.model.forecast.predict import LEVEL
 from paceline.plan import Catalog, Trial
 from paceline.spec import Study
 from paceline.stats import mean_interval, ratio_interval

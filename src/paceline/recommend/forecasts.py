@@ -7,11 +7,11 @@ from dataclasses import dataclass
 
 from paceline.compare.runs import Runs
 from paceline.explain.finding import Range
-from paceline.model.calibration import Calibration
-from paceline.model.conditions import Conditions
-from paceline.model.predict import Prediction, conditions_for, predict, with_buckets
-from paceline.model.terms import step_terms
-from paceline.model.what_if import best_bucket, changed, parse_changes
+from paceline.model.equations.conditions import Conditions
+from paceline.model.equations.terms import step_terms
+from paceline.model.fitting.calibration import Calibration
+from paceline.model.forecast.predict import Prediction, conditions_for, predict, with_buckets
+from paceline.model.forecast.what_if import best_bucket, changed, parse_changes
 from paceline.plan import Catalog, Trial
 from paceline.recommend.candidates import Candidate, Known, identity, task, were_run
 from paceline.recommend.grid import grid, in_family, nearest, refused, with_knobs

@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.model.calibrate import family_of
-from paceline.model.calibration import Calibration
+from paceline.model.fitting.calibration import Calibration
+from paceline.model.fitting.fit import family_of
 from paceline.plan import Trial
 from paceline.plan.expand import Catalog, cannot_host, cannot_train
 from paceline.recommend.objective import Bound, Within

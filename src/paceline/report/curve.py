@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from paceline.model.predict import Prediction
+from paceline.model.forecast.predict import Prediction
 from paceline.report.palette import INK, SOFT
 from paceline.report.svg import (
     DOTTED,

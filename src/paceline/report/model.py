@@ -6,17 +6,17 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
-from paceline.model.calibration import Calibration
-from paceline.model.parameters import UNKNOWNS
-from paceline.model.predict import Predicted, Prediction
+from paceline.model.equations.parameters import UNKNOWNS
+from paceline.model.fitting.calibration import Calibration
+from paceline.model.forecast.predict import Predicted, Prediction
 from paceline.report.glyphs import IDEAL, MEASURED, UNSURE
 from paceline.report.table import Column, draw
 from paceline.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:  # a prediction needs none of them, and SciPy is slow to load
-    from paceline.model.imported import Imported
-    from paceline.model.replay import Replayed
-    from paceline.model.validate import Validation
+    from paceline.model.foreign.imported import Imported
+    from paceline.model.validation.replay import Replayed
+    from paceline.model.validation.validate import Validation
 
 CHART = 32
 """Columns of a bar."""

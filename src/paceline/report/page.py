@@ -11,8 +11,8 @@ from typing import Any
 
 from paceline.compare import Collectives, Comparison
 from paceline.explain.explanation import Explanation
-from paceline.model.predict import Prediction
-from paceline.model.traces import Span
+from paceline.model.forecast.predict import Prediction
+from paceline.model.foreign.traces import Span
 from paceline.recommend.recommendation import Advice
 from paceline.record.usage import Usage
 

@@ -15,12 +15,12 @@ from paceline.explain.shares import loss_between, seconds_by_cause, shares_of
 from paceline.explain.spent import EXCHANGE, Spent
 from paceline.explain.trials import cores_of
 from paceline.explain.without import REMOVABLE, Setting, ladder
-from paceline.model.calibrate import family_of
-from paceline.model.calibration import FITTED, Calibration, Hull
-from paceline.model.conditions import Conditions
-from paceline.model.parameters import as_vector
-from paceline.model.stragglers import ALIKE, Straggling
-from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.model.equations.conditions import Conditions
+from paceline.model.equations.parameters import as_vector
+from paceline.model.equations.stragglers import ALIKE, Straggling
+from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.model.fitting.calibration import FITTED, Calibration, Hull
+from paceline.model.fitting.fit import family_of
 from paceline.spec.networks import NETWORKS
 from records import make_record, make_trial
 

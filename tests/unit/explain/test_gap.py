@@ -8,11 +8,11 @@ from paceline.explain.finding import COPY, MEASURED
 from paceline.explain.gap import Side, gap_between, layer_times
 from paceline.explain.spent import EXCHANGE, Spent
 from paceline.explain.without import Setting
-from paceline.model.calibrate import family_of
-from paceline.model.calibration import FITTED, Calibration, Hull
-from paceline.model.conditions import Conditions
-from paceline.model.parameters import as_vector
-from paceline.model.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
+from paceline.model.equations.conditions import Conditions
+from paceline.model.equations.parameters import as_vector
+from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
+from paceline.model.fitting.calibration import FITTED, Calibration, Hull
+from paceline.model.fitting.fit import family_of
 from records import make_record, make_trial
 
 VECTOR = as_vector({"forward_s": 1e-2, "backward_s": 2e-2, "byte_s": 1e-9})

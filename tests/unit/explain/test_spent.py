@@ -10,7 +10,7 @@ import pytest
 
 from paceline.explain.finding import DERIVED, MEASURED
 from paceline.explain.spent import EXCHANGE, spent_of
-from paceline.model.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
+from paceline.model.equations.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
 from records import failed_record, fused_record, make_record, uneven_input
 
 

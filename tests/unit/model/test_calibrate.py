@@ -8,19 +8,19 @@ import numpy as np
 import pytest
 
 from paceline.errors import PacelineError
-from paceline.model.calibrate import family_of, fit
-from paceline.model.calibration import Calibration, read_calibrations, write_calibrations
-from paceline.model.conditions import PIPELINED, SERVER, Conditions
-from paceline.model.design import next_run
-from paceline.model.exchange import collective_s
-from paceline.model.observe import Collective, Manner, Training
-from paceline.model.parameters import as_mapping, as_vector
-from paceline.model.predict import conditions_for, knee, predict, with_buckets, worth_paying
-from paceline.model.problem import Evidence
-from paceline.model.ready import Ready
-from paceline.model.stragglers import ALIKE, Straggling
-from paceline.model.terms import shares, step_terms
-from paceline.model.what_if import best_bucket, changed, parse_changes, single_changes
+from paceline.model.equations.conditions import PIPELINED, SERVER, Conditions
+from paceline.model.equations.exchange import collective_s
+from paceline.model.equations.parameters import as_mapping, as_vector
+from paceline.model.equations.ready import Ready
+from paceline.model.equations.stragglers import ALIKE, Straggling
+from paceline.model.equations.terms import shares, step_terms
+from paceline.model.fitting.calibration import Calibration, read_calibrations, write_calibrations
+from paceline.model.fitting.design import next_run
+from paceline.model.fitting.fit import family_of, fit
+from paceline.model.fitting.observe import Collective, Manner, Training
+from paceline.model.fitting.problem import Evidence
+from paceline.model.forecast.predict import conditions_for, knee, predict, with_buckets, worth_paying
+from paceline.model.forecast.what_if import best_bucket, changed, parse_changes, single_changes
 from paceline.spec import read_study
 from records import make_trial
 

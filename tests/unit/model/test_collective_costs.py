@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.collectives import (
+from paceline.model.equations.collectives import (
     ALL_REDUCE,
     Hosts,
     Segments,

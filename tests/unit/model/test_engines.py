@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from paceline.model.recurrence import (
+from paceline.model.equations.recurrence import (
     Sweep,
     accumulated,
     last_end,
@@ -19,8 +19,8 @@ from paceline.model.recurrence import (
     sweep_numpy,
     unequal,
 )
-from paceline.model.simulate import Link, Simulation, Stream, jobs_on_one_link, synchronous_step
-from paceline.model.step import (
+from paceline.model.equations.simulate import Link, Simulation, Stream, jobs_on_one_link, synchronous_step
+from paceline.model.equations.step import (
     AT_THE_END,
     WAIT_FREE,
     Buckets,

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 from paceline.errors import SpecError
-from paceline.model.catalogue import DEVICES, INTERCONNECTS, device, interconnect
-from paceline.model.guess import guess
-from paceline.model.predict import conditions_for, predict
-from paceline.model.ready import Ready, buckets_of, ready_of
-from paceline.model.step import Buckets
-from paceline.model.traces import Span, chakra_trace, chrome_trace, predicted_spans, spans_of_kineto
+from paceline.model.equations.ready import Ready, buckets_of, ready_of
+from paceline.model.equations.step import Buckets
+from paceline.model.forecast.catalogue import DEVICES, INTERCONNECTS, device, interconnect
+from paceline.model.forecast.guess import guess
+from paceline.model.forecast.predict import conditions_for, predict
+from paceline.model.foreign.traces import Span, chakra_trace, chrome_trace, predicted_spans, spans_of_kineto
 from paceline.workloads import load_workload
 
 

@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 
 from paceline.errors import PacelineError, StoreError
-from paceline.model.calibrate import family_of, fit
-from paceline.model.conditions import Conditions
-from paceline.model.exchange import collective_s
-from paceline.model.imported import (
+from paceline.model.equations.conditions import Conditions
+from paceline.model.equations.exchange import collective_s
+from paceline.model.equations.parameters import as_vector
+from paceline.model.equations.stragglers import ALIKE
+from paceline.model.equations.terms import step_terms
+from paceline.model.fitting.fit import family_of, fit
+from paceline.model.fitting.observe import Training
+from paceline.model.fitting.problem import Evidence
+from paceline.model.foreign.imported import (
     KINDS,
     Setting,
     add_import,
@@ -22,11 +27,6 @@ from paceline.model.imported import (
     recognised,
     with_imports,
 )
-from paceline.model.observe import Training
-from paceline.model.parameters import as_vector
-from paceline.model.problem import Evidence
-from paceline.model.stragglers import ALIKE
-from paceline.model.terms import step_terms
 from records import make_trial
 
 TRUTH = as_vector(

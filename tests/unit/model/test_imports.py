@@ -7,7 +7,7 @@ import json
 import pytest
 
 from paceline.errors import PacelineError
-from paceline.model.imports import nccl_tests, osu, ready_of_layer_trace, step_of_kineto
+from paceline.model.foreign.readers import nccl_tests, osu, ready_of_layer_trace, step_of_kineto
 
 NCCL = """\
 # nThread 1 nGpus 2 minBytes 8 maxBytes 1048576

@@ -7,11 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.feeding import fed
-from paceline.model.recurrence import closed, pipelined, sharded
-from paceline.model.servers import Service, asynchronous_step
-from paceline.model.shared import crowded_step, shared_link_step
-from paceline.model.simulate import (
+from paceline.model.equations.contention import crowded_step, shared_link_step
+from paceline.model.equations.feeding import fed
+from paceline.model.equations.recurrence import closed, pipelined, sharded
+from paceline.model.equations.servers import Service, asynchronous_step
+from paceline.model.equations.simulate import (
     Recovery,
     Simulation,
     Stream,
@@ -19,7 +19,7 @@ from paceline.model.simulate import (
     jobs_on_one_link,
     with_failures,
 )
-from paceline.model.step import Profile, Stage
+from paceline.model.equations.step import Profile, Stage
 
 SECONDS = st.floats(1e-3, 1.0)
 

@@ -7,7 +7,7 @@ import json
 import pytest
 
 from paceline.errors import PacelineError
-from paceline.model.profiled import profiled
+from paceline.model.foreign.profiled import profiled
 
 
 def trace(*spans, rank=0):

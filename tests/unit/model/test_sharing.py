@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.model.conditions import (
+from paceline.model.equations.conditions import (
     ASYNCHRONOUS,
     PARTITIONED,
     PIPELINED,
@@ -15,11 +15,11 @@ from paceline.model.conditions import (
     SHARINGS,
     Conditions,
 )
-from paceline.model.exchange import neighbours
-from paceline.model.parameters import INDEX, as_vector
-from paceline.model.sharing import WAYS
-from paceline.model.stragglers import Straggling
-from paceline.model.terms import step_terms
+from paceline.model.equations.exchange import neighbours
+from paceline.model.equations.parameters import INDEX, as_vector
+from paceline.model.equations.stragglers import Straggling
+from paceline.model.equations.strategies import WAYS
+from paceline.model.equations.terms import step_terms
 
 VECTOR = as_vector(
     {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from paceline.model.stragglers import expected_slowest, straggling_of
+from paceline.model.equations.stragglers import expected_slowest, straggling_of
 
 
 @pytest.mark.parametrize("workers", [1, 2, 8, 64, 1024])

@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 
 from paceline.errors import SpecError
-from paceline.model.baselines import BASELINES, Ernest, LastValue, Pollux, Usl, times
-from paceline.model.figures import binomial_interval, figures
-from paceline.model.replay import LayerTrace, layer_traces, replay
-from paceline.model.structural import Form, Structural
-from paceline.model.tables import COLLECTIVES, STEP_TIMES, THROUGHPUT, Point, matching, points_of, read_table
-from paceline.model.validate import noise_floor, validate_table
+from paceline.model.foreign.tables import COLLECTIVES, STEP_TIMES, THROUGHPUT, Point, matching, points_of, read_table
+from paceline.model.validation.baselines import BASELINES, Ernest, LastValue, Pollux, Usl, times
+from paceline.model.validation.figures import binomial_interval, figures
+from paceline.model.validation.replay import LayerTrace, layer_traces, replay
+from paceline.model.validation.structural import Form, Structural
+from paceline.model.validation.validate import noise_floor, validate_table
 
 HEADER = "model,cluster,num_nodes,num_replicas,local_bsz,step_time_s,sync_time_s,placement"
 

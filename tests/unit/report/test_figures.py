@@ -11,11 +11,11 @@ import pytest
 
 from explained import make_explanation
 from paceline.compare import compare
-from paceline.model.catalogue import device
-from paceline.model.guess import guess
-from paceline.model.measured_step import measured_spans
-from paceline.model.predict import conditions_for, predict
-from paceline.model.traces import Span
+from paceline.model.forecast.catalogue import device
+from paceline.model.forecast.guess import guess
+from paceline.model.forecast.predict import conditions_for, predict
+from paceline.model.foreign.measured_step import measured_spans
+from paceline.model.foreign.traces import Span
 from paceline.record.usage import Series, Usage
 from paceline.report.curve import scaling_svg
 from paceline.report.figures.contest import contest_figures

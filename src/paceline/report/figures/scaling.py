@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from paceline.compare import Comparison, Family, Quantity, Row, families
-from paceline.model.predict import KNEE, Predicted, Prediction, knee
+from paceline.model.forecast.predict import KNEE, Predicted, Prediction, knee
 from paceline.report import numbers
 from paceline.report.curve import LEFT, RIGHT, TOP, Curve, Point, panel, point_of
 from paceline.report.figures.figure import Figure, names_for

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from paceline.compare import Comparison
-from paceline.model.traces import Span
+from paceline.model.foreign.traces import Span
 from paceline.report.figures.figure import Figure, names_for, row_title
 from paceline.report.figures.phases import legend
 from paceline.report.palette import edge, ground

@@ -1,0 +1,93 @@
+"""When gradients become ready during the backward pass: measured layer by layer, else by the graph's arithmetic."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from paceline.model.equations.step import BUCKET_BYTES, FIRST_BUCKET_BYTES, Buckets
+from paceline.workloads.cost import cost
+from paceline.workloads.graph import Graph
+
+if TYPE_CHECKING:  # a prediction needs no records, and they are slow to load
+    from paceline.record.record import Record
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Ready:
+    """All gradients in the order in which they become ready."""
+
+    fractions: tuple[float, ...]
+    """How much of the backward pass is over by then."""
+    bytes: tuple[float, ...]
+    measured: bool
+    """Whether layers were timed; else they are as long as their arithmetic."""
+
+    def of_messages(self, sizes: Sequence[float]) -> tuple[float, ...]:
+        """When messages of these sizes, filled in this order, are ready."""
+        filled = np.cumsum(self.bytes)
+        total = float(filled[-1])
+        # Sizes that were told may count padding: what matters is which part of all gradients is in.
+        wanted = np.cumsum(sizes) / float(np.sum(sizes)) * total
+        index = np.minimum(np.searchsorted(filled, wanted * (1 - 1e-9)), len(filled) - 1)
+        return tuple(float(self.fractions[i]) for i in index)
+
+    def bucketed(self, buckets: Buckets) -> tuple[float, ...]:
+        """Sizes of the messages that buckets make of these gradients."""
+        sizes: list[float] = []
+        held, cap = 0.0, buckets.first_bytes
+        for size in self.bytes:
+            held += size
+            if held >= cap:
+                sizes.append(held)
+                held, cap = 0.0, buckets.cap_bytes
+        return tuple([*sizes, held] if held else sizes)
+
+
+def buckets_of(bucket_bytes: float | None) -> Buckets:
+    """As PyTorch makes them: a size that is given holds for the first one too."""
+    if bucket_bytes is None:
+        return Buckets(first_bytes=FIRST_BUCKET_BYTES, cap_bytes=BUCKET_BYTES)
+    return Buckets(first_bytes=bucket_bytes, cap_bytes=bucket_bytes)
+
+
+def ready_of(records: Sequence[Record], graph: Graph) -> Ready:
+    """From records with layer times, where there are any."""
+    sizes = {layer.layer: float(layer.gradient_bytes) for layer in cost(graph).layers if layer.gradient_bytes}
+    timed = [times for record in records if (times := _measured(record, sizes))]
+    if timed:
+        names = set.intersection(*(set(times) for times in timed))
+        mean = {name: float(np.mean([times[name] for times in timed])) for name in names}
+        if set(mean) == set(sizes):
+            return _in_order(mean, sizes, measured=True)
+    return _in_order(_by_arithmetic(graph), sizes, measured=False)
+
+
+def _measured(record: Record, sizes: Mapping[str, float]) -> dict[str, float]:
+    """Layer → seconds of backward pass until its gradient is there, over all of the pass."""
+    if record.layers is None or not record.ok:
+        return {}
+    frame = record.layers.to_pandas()
+    ready = frame[frame["what"] == "gradient_ready"].groupby("layer")["seconds"].mean()
+    if ready.empty or ready.max() <= 0:
+        return {}
+    return {str(name): float(value / ready.max()) for name, value in ready.items() if name in sizes}
+
+
+def _by_arithmetic(graph: Graph) -> dict[str, float]:
+    layers = cost(graph).layers
+    work = np.array([float(layer.backward_flops) for layer in layers][::-1])
+    done = np.cumsum(work) / max(1.0, float(work.sum()))
+    return {layer.layer: float(part) for layer, part in zip(layers[::-1], done, strict=True)}
+
+
+def _in_order(fractions: Mapping[str, float], sizes: Mapping[str, float], *, measured: bool) -> Ready:
+    names = sorted(sizes, key=lambda name: fractions[name])
+    return Ready(
+        fractions=tuple(fractions[name] for name in names),
+        bytes=tuple(sizes[name] for name in names),
+        measured=measured,
+    )

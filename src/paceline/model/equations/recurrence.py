@@ -1,0 +1,195 @@
+"""The closed form of a step: messages on one stream, each sent when it is ready and the one before it is through.
+
+    start(i) = max(ready(i), end(i − 1));  end(i) = start(i) + cost(i)
+
+is exact for a synchronous step (Shi et al. 2018, "A DAG model of synchronous stochastic gradient descent in distributed
+deep learning"). `simulate` computes the same without this formula; a property test holds the two together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from paceline.model.equations.step import Floats, Messages, Profile, Stage, Terms
+
+Cost = Callable[[Floats], Floats]
+"""Bytes → seconds."""
+
+
+def last_end(ready_s: Floats, costs_s: Floats) -> float:
+    """When the last message is through.
+
+    The recurrence unrolled: from whichever message the stream never idles again, all that follow are sent in a row.
+    """
+    if len(costs_s) == 0:
+        return 0.0
+    return float((ready_s + np.cumsum(costs_s[::-1])[::-1]).max())
+
+
+def overlapped(profile: Profile, messages: Messages, costs_s: Floats) -> Terms:
+    """A synchronous data-parallel step whose messages are sent while the backward pass goes on."""
+    end = last_end(messages.ready_s, costs_s)
+    exposed = max(0.0, end - profile.backward_total_s)
+    return closed(profile, exposed_s=exposed, communication_s=float(costs_s.sum()))
+
+
+def closed(profile: Profile, *, exposed_s: float, communication_s: float) -> Terms:
+    """The whole step around what of the exchange shows."""
+    busy = profile.overhead_s + profile.forward_total_s + profile.backward_total_s + exposed_s + profile.update_s
+    feeding = profile.input_s + profile.copy_s
+    shown = max(0.0, feeding - busy) if profile.prefetch else feeding
+    return Terms(
+        step_s=busy + shown,
+        forward_s=profile.forward_total_s,
+        backward_s=profile.backward_total_s,
+        exposed_s=exposed_s,
+        update_s=profile.update_s,
+        overhead_s=profile.overhead_s,
+        input_s=shown,
+        communication_s=communication_s,
+    )
+
+
+def accumulated(profile: Profile, messages: Messages, costs_s: Floats, *, passes: int) -> Terms:
+    """Gradients of several passes are summed up before one exchange, in the last of them."""
+    own = profile.overhead_s + profile.forward_total_s + profile.backward_total_s
+    last = overlapped(profile, messages, costs_s)
+    feeding = (profile.input_s + profile.copy_s) * passes
+    busy = own * (passes - 1) + last.step_s - last.input_s
+    shown = max(0.0, feeding - busy) if profile.prefetch else feeding
+    return Terms(
+        step_s=busy + shown,
+        forward_s=profile.forward_total_s * passes,
+        backward_s=profile.backward_total_s * passes,
+        exposed_s=last.exposed_s,
+        update_s=profile.update_s,
+        overhead_s=profile.overhead_s * passes,
+        input_s=shown,
+        communication_s=last.communication_s,
+    )
+
+
+def local_steps(profile: Profile, average_s: float, *, every: int) -> Terms:
+    """Local SGD: workers go on alone, and weights are averaged after every so many steps; the mean step."""
+    return closed(profile, exposed_s=average_s / every, communication_s=average_s / every)
+
+
+def sharded(stages: list[Stage], gather: Cost, scatter: Cost, profile: Profile) -> Terms:
+    """Sharded weights (FSDP, ZeRO-3; Rajbhandari et al. 2020): each stage is gathered before its forward pass and again
+    before its backward pass, one stage ahead of the computing; its gradients are scattered after it. One stream
+    carries all.
+    """
+    sizes = np.array([stage.bytes for stage in stages])
+    gather_s, scatter_s = gather(sizes), scatter(sizes)
+    stream = compute = 0.0
+    computed: list[float] = []
+    for index, stage in enumerate(stages):
+        # One ahead: the gather of a stage waits until the stage two before it has freed its memory.
+        allowed = computed[index - 2] if index >= 2 else 0.0
+        stream = max(stream, allowed) + gather_s[index]
+        compute = max(compute, stream) + stage.forward_s
+        computed.append(compute)
+    backward: list[float] = []
+    scatters: list[tuple[float, float]] = []
+    order = list(range(len(stages)))[::-1]
+    for turn, index in enumerate(order):
+        if turn > 0:  # the last stage is still there from its forward pass
+            allowed = backward[turn - 2] if turn >= 2 else computed[-1]
+            # First come, first served: what was ready before this gather was asked for goes first.
+            while scatters and scatters[0][0] <= allowed:
+                when, cost = scatters.pop(0)
+                stream = max(stream, when) + cost
+            stream = max(stream, allowed) + gather_s[index]
+            compute = max(compute, stream)
+        compute += stages[index].backward_s
+        backward.append(compute)
+        scatters.append((compute, scatter_s[index]))
+    for when, cost in scatters:
+        stream = max(stream, when) + cost
+    computing = sum(stage.forward_s + stage.backward_s for stage in stages)
+    whole = max(compute, stream)
+    communication = float(gather_s.sum() + gather_s[:-1].sum() + scatter_s.sum())
+    return closed(profile, exposed_s=whole - computing, communication_s=communication)
+
+
+def pipelined(stages: list[Stage], hand_over_s: float, *, micro_batches: int, update_s: float = 0.0) -> float:
+    """Seconds of a step of a pipeline (GPipe; Huang et al. 2019): micro-batches flow forward, then backward.
+
+    Args:
+        hand_over_s: of activations, or of their gradients, from one stage to the next.
+    """
+    forward = _flow([stage.forward_s for stage in stages], hand_over_s, micro_batches)
+    backward = _flow([stage.backward_s for stage in stages][::-1], hand_over_s, micro_batches)
+    return forward + backward + update_s
+
+
+def _flow(times: list[float], hand_over_s: float, count: int) -> float:
+    """When the last of so many pieces leaves the last of these stations."""
+    done = [0.0] * len(times)
+    for _ in range(count):
+        arrived = 0.0
+        for station, time in enumerate(times):
+            done[station] = max(done[station], arrived) + time
+            arrived = done[station] + hand_over_s
+    return done[-1]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Sweep:
+    """Many configurations of one step at once: how each differs, one value a configuration."""
+
+    latency_s: Floats
+    """Of one message, whatever its size."""
+    per_byte_s: Floats
+    compute: Floats
+    """Factor on all computing."""
+
+
+def sweep(profile: Profile, messages: Messages, configurations: Sweep) -> Floats:
+    """Seconds of a step for each configuration; all algorithms of `collectives` are a latency and a time per byte."""
+    try:
+        from paceline.model.equations import kernels  # noqa: PLC0415  compiled code takes a while to load, and few need it
+    except ImportError:
+        return sweep_numpy(profile, messages, configurations)
+    return kernels.sweep(
+        messages.ready_s,
+        messages.sizes,
+        profile.forward_total_s + profile.update_s + profile.overhead_s,
+        profile.backward_total_s,
+        profile.input_s + profile.copy_s,
+        profile.prefetch,
+        configurations.latency_s,
+        configurations.per_byte_s,
+        configurations.compute,
+    )
+
+
+def sweep_numpy(profile: Profile, messages: Messages, configurations: Sweep) -> Floats:
+    """As `sweep`, without compiled code."""
+    scale, end = configurations.compute, np.zeros_like(configurations.compute)
+    for ready, size in zip(messages.ready_s, messages.sizes, strict=True):
+        end = np.maximum(end, ready * scale) + configurations.latency_s + configurations.per_byte_s * size
+    fixed = profile.forward_total_s + profile.update_s + profile.overhead_s
+    busy = fixed * scale + np.maximum(profile.backward_total_s * scale, end)
+    feeding = profile.input_s + profile.copy_s
+    found: Floats = np.maximum(busy, feeding) if profile.prefetch else busy + feeding
+    return found
+
+
+def unequal(profile: Profile, messages: Messages, costs_s: Floats, slowness: Floats) -> float:
+    """Seconds of a step among workers that are all different: each message waits for the slowest.
+
+    Args:
+        slowness: factor on the computing of each worker.
+    """
+    slowest = float(slowness.max())
+    start = (profile.overhead_s + profile.forward_total_s) * slowness
+    ready = (start[:, None] + messages.ready_s[None, :] * slowness[:, None]).max(axis=0)
+    end = last_end(ready, costs_s)
+    computed = float(start.max()) + profile.backward_total_s * slowest
+    busy = max(computed, end) + profile.update_s * slowest
+    feeding = profile.input_s + profile.copy_s
+    return max(busy, feeding) if profile.prefetch else busy + feeding

@@ -1,0 +1,246 @@
+"""A step as events: tasks that wait for each other, for a stream, or for their share of a link.
+
+Knows no formula of `recurrence`, and is what that is tested against. Also for what has no closed form: unequal hosts,
+stragglers, links that several jobs share, failures.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+from collections import deque
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from paceline.model.equations.step import Floats, Messages, Profile
+
+
+@dataclass(eq=False, slots=True)
+class Stream:
+    """Does one task at a time, in the order in which they become ready."""
+
+    busy: bool = False
+    waiting: deque[Task] = field(default_factory=deque)
+
+
+@dataclass(eq=False, slots=True)
+class Link:
+    """Carries all its tasks at once, each at an equal share of its rate."""
+
+    under_way: dict[Task, float] = field(default_factory=dict)
+    """Task → seconds that it would still take alone."""
+    since: float = 0.0
+    version: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Task:
+    """Something that takes time."""
+
+    work_s: float
+    on: Stream | Link | None
+    missing: int
+    """Tasks that have to end before."""
+    followers: list[Task] = field(default_factory=list)
+    ended_s: float | None = None
+
+
+class Simulation:
+    """Tasks and the clock."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._events: list[tuple[float, int, Task | None, Link | None, int]] = []
+        self._count = itertools.count()
+        self._ready: deque[Task] = deque()
+
+    def task(self, work_s: float, after: Iterable[Task] = (), on: Stream | Link | None = None) -> Task:
+        """A task that starts when all `after` have ended and `on` has time for it."""
+        before = [one for one in after if one.ended_s is None]
+        made = Task(work_s, on, len(before))
+        for one in before:
+            one.followers.append(made)
+        if not before:
+            self._ready.append(made)
+        return made
+
+    def run(self) -> float:
+        """Let all happen; when the last task ended."""
+        self._start_ready()
+        while self._events:
+            self.now_s, _, task, link, version = heapq.heappop(self._events)
+            if task is not None:
+                self._end(task)
+                if isinstance(task.on, Stream):
+                    self._next(task.on)
+            elif link is not None and version == link.version:
+                self._carried(link)
+            self._start_ready()
+        return self.now_s
+
+    def _start_ready(self) -> None:
+        while self._ready:
+            task = self._ready.popleft()
+            if isinstance(task.on, Stream):
+                if task.on.busy:
+                    task.on.waiting.append(task)
+                    continue
+                task.on.busy = True
+            if isinstance(task.on, Link):
+                self._settle(task.on)
+                task.on.under_way[task] = task.work_s
+                self._expect(task.on)
+            else:
+                self._push(self.now_s + task.work_s, task, None, 0)
+
+    def _next(self, stream: Stream) -> None:
+        stream.busy = False
+        if stream.waiting:
+            self._ready.appendleft(stream.waiting.popleft())
+
+    def _end(self, task: Task) -> None:
+        task.ended_s = self.now_s
+        for follower in task.followers:
+            follower.missing -= 1
+            if follower.missing == 0:
+                self._ready.append(follower)
+
+    def _settle(self, link: Link) -> None:
+        """What was carried since the number of tasks on it last changed."""
+        if link.under_way:
+            done = (self.now_s - link.since) / len(link.under_way)
+            for task in link.under_way:
+                link.under_way[task] -= done
+        link.since = self.now_s
+
+    def _expect(self, link: Link) -> None:
+        link.version += 1
+        least = min(link.under_way.values(), default=None)
+        if least is not None:
+            self._push(self.now_s + max(0.0, least) * len(link.under_way), None, link, link.version)
+
+    def _carried(self, link: Link) -> None:
+        self._settle(link)
+        least = min(link.under_way.values())
+        for task in [one for one, left in link.under_way.items() if left <= least]:
+            del link.under_way[task]
+            self._end(task)
+        self._expect(link)
+
+    def _push(self, when: float, task: Task | None, link: Link | None, version: int) -> None:
+        heapq.heappush(self._events, (when, next(self._count), task, link, version))
+
+
+def synchronous_step(
+    profile: Profile, messages: Messages, costs_s: Floats, slowness: Sequence[float] = (1.0,)
+) -> float:
+    """Seconds of one data-parallel step among these workers: each message waits for all of them.
+
+    Args:
+        slowness: factor on the computing of each worker.
+    """
+    simulation = Simulation()
+    stream = Stream()
+    sent_by: list[list[Task]] = [[] for _ in costs_s]
+    computed: list[Task] = []
+    # A stretch of the backward pass ends where a message becomes ready, or after it, where the computing goes on.
+    delays, stretches = _stretches(profile, messages)
+    for factor in slowness:
+        compute = Stream()
+        last = simulation.task((profile.overhead_s + profile.forward_total_s) * factor, on=compute)
+        begun = last
+        for stretch, whose in stretches:
+            last = simulation.task(stretch * factor, [last], compute)
+            for index in whose:
+                sent_by[index].append(last)
+        for index, delay in delays.items():
+            # Ready later than any computing: a cycle that turns after the backward pass is over.
+            sent_by[index].append(simulation.task(delay * factor, [begun]))
+        computed.append(last)
+    before: list[Task] = []
+    for index, cost in enumerate(costs_s):
+        before = [simulation.task(float(cost), [*sent_by[index], *before], stream)]
+    done = simulation.run()
+    fed = profile.input_s + profile.copy_s
+    busy = done + profile.update_s * max(slowness)
+    return max(busy, fed) if profile.prefetch else busy + fed
+
+
+def _stretches(profile: Profile, messages: Messages) -> tuple[dict[int, float], list[tuple[float, list[int]]]]:
+    total = profile.backward_total_s
+    inside = [index for index, ready in enumerate(messages.ready_s) if ready <= total]
+    delays = {index: float(ready) for index, ready in enumerate(messages.ready_s) if ready > total}
+    stretches, at = [], 0.0
+    for ready in np.unique(messages.ready_s[inside]) if inside else ():
+        whose = [index for index in inside if messages.ready_s[index] == ready]
+        stretches.append((float(ready) - at, whose))
+        at = float(ready)
+    stretches.append((max(0.0, total - at), []))
+    return delays, stretches
+
+
+def jobs_on_one_link(compute_s: Sequence[float], carry_s: Sequence[float], *, steps: int) -> list[float]:
+    """Mean seconds of a step of each of several jobs that compute, then exchange, over one link that they share."""
+    simulation, link = Simulation(), Link()
+    ends: list[Task] = []
+    for compute, carry in zip(compute_s, carry_s, strict=True):
+        before: list[Task] = []
+        for _ in range(steps):
+            computed = simulation.task(compute, before)
+            before = [simulation.task(carry, [computed], link)]
+        ends += before
+    simulation.run()
+    return [(end.ended_s or 0.0) / steps for end in ends]
+
+
+def asynchronous_steps(compute_s: float, latency_s: float, busy_s: float, *, workers: int, steps: int) -> float:
+    """Seconds from one step of a worker to its next, over the second half of so many steps, through one server that
+    takes one request at a time.
+    """
+    simulation, server = Simulation(), Stream()
+    halves: list[Task] = []
+    ends: list[Task] = []
+    for _ in range(workers):
+        before: list[Task] = []
+        for number in range(steps):
+            computed = simulation.task(compute_s + latency_s, before)
+            served = simulation.task(busy_s, [computed], server)
+            before = [simulation.task(latency_s, [served])]
+            if number == steps // 2 - 1:
+                halves += before
+        ends += before
+    simulation.run()
+    taken = [(end.ended_s or 0.0) - (half.ended_s or 0.0) for half, end in zip(halves, ends, strict=True)]
+    return sum(taken) / workers / (steps - steps // 2)
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recovery:
+    """How a training survives failures."""
+
+    every: int
+    """Steps from one checkpoint to the next."""
+    checkpoint_s: float
+    restart_s: float
+    """From a failure until steps are taken again, from the last checkpoint on."""
+
+
+def with_failures(step_s: float, steps: int, recovery: Recovery, failures_s: Iterable[float]) -> float:
+    """Seconds of a training that fails at these moments: what was done since the last checkpoint is done again.
+
+    Args:
+        failures_s: since the start; one that falls into a restart begins it anew.
+    """
+    now, done, kept = 0.0, 0, 0
+    left = deque(sorted(failures_s))
+    while done < steps:
+        writes = (done + 1) % recovery.every == 0 and done + 1 < steps
+        end = now + step_s + (recovery.checkpoint_s if writes else 0.0)
+        if left and left[0] < end:
+            now, done = left.popleft() + recovery.restart_s, kept
+            continue
+        now, done = end, done + 1
+        kept = done if writes else kept
+    return now

@@ -1,0 +1,134 @@
+"""From parameters and conditions to a step: where its time goes. The one place where the model is put together.
+
+    slowest   g    = mean of the largest of P workers' computing, over the mean of one
+    exchange  X    = Σ over messages of their cost among P ranks (`exchange`)
+    exposed   E    = what of it no computing hides, by the way in which workers share the step (`sharing`)
+    contention     = κ · (X − E): computing that runs beside the exchange loses so much
+    step      T    = max over workers of forward and backward + contention + E + update + overhead + input that shows
+
+Of gradients that are averaged, in one message that may start after a part s of the backward pass, that is
+E = max(0, X − (1 − s)·B).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from paceline.model.equations.conditions import ASYNCHRONOUS, Conditions
+from paceline.model.equations.parameters import INDEX
+from paceline.model.equations.step import Floats
+from paceline.model.equations.stragglers import ALIKE, Straggling, expected_slowest
+from paceline.model.equations.strategies import Work, shown
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepTerms:
+    """Parts of a step that sum up to it, in seconds."""
+
+    input_s: float
+    forward_s: float
+    backward_s: float
+    """Without what the exchange takes from it."""
+    waiting_s: float
+    """For the slowest worker."""
+    contention_s: float
+    """Computing that the exchange behind it slows down."""
+    latency_s: float
+    bandwidth_s: float
+    """Exposed exchange, split as all of the exchange splits."""
+    update_s: float
+    overhead_s: float
+    exchange_s: float
+    """All of the exchange, hidden or not: no part of the sum."""
+    latent: float = 0.0
+    """The part of the exchange that does not depend on how many bytes it carries."""
+    unequal: float = 0.0
+    """By which part the mean worker computes longer than an ordinary one: one of them is slow for good."""
+
+    @property
+    def step_s(self) -> float:
+        return (
+            self.input_s
+            + self.forward_s
+            + self.backward_s
+            + self.waiting_s
+            + self.contention_s
+            + self.exposed_s
+            + self.update_s
+            + self.overhead_s
+        )
+
+    @property
+    def exposed_s(self) -> float:
+        return self.latency_s + self.bandwidth_s
+
+    def phases(self) -> dict[str, float]:
+        """As timers see them on the mean worker."""
+        forward, backward = (seconds * self.unequal for seconds in (self.forward_s, self.backward_s))
+        return {
+            "data": self.input_s,
+            "forward": self.forward_s + forward,
+            "backward": self.backward_s + backward + self.contention_s,
+            "communication": self.waiting_s - forward - backward + self.exposed_s,
+            "update": self.update_s,
+            "overhead": self.overhead_s,
+        }
+
+
+INPUT, COMPUTE, LATENCY, BANDWIDTH = "input", "compute", "communication latency", "communication bandwidth"
+CONTENTION, OVERHEAD, STRAGGLER = "contention for cores", "framework overhead", "straggler wait"
+CLASSES = {
+    INPUT: ("input_s",),
+    COMPUTE: ("forward_s", "backward_s", "update_s"),
+    LATENCY: ("latency_s",),
+    BANDWIDTH: ("bandwidth_s",),
+    CONTENTION: ("contention_s",),
+    OVERHEAD: ("overhead_s",),
+    STRAGGLER: ("waiting_s",),
+}
+"""What may hold a step back → the terms that are its doing."""
+
+
+def shares(terms: StepTerms) -> dict[str, float]:
+    """Class → its part of the step; they sum up to one."""
+    return {name: sum(getattr(terms, part) for part in parts) / terms.step_s for name, parts in CLASSES.items()}
+
+
+def bottleneck(terms: StepTerms) -> str:
+    """The class with the largest share."""
+    found = shares(terms)
+    return max(found, key=lambda name: found[name])
+
+
+def step_terms(vector: Floats, conditions: Conditions, straggling: Straggling = ALIKE) -> StepTerms:
+    """The step under these conditions."""
+    at = INDEX
+    batch, passes = conditions.batch, conditions.passes
+    forward = float(vector[at["forward_s"]] + vector[at["forward_per_sample_s"]] * batch)
+    backward = float(vector[at["backward_s"]] + vector[at["backward_per_sample_s"]] * batch)
+    feeding = float(vector[at["input_s"]] + vector[at["input_per_sample_s"]] * batch) * passes
+    update, overhead = float(vector[at["update_s"]]), float(vector[at["overhead_s"]])
+    # Who waits for servers only does not wait for the slowest.
+    together = conditions.workers > 1 and conditions.sharing != ASYNCHRONOUS
+    slow = expected_slowest(conditions.workers, straggling.spread, straggling.slowest) if together else 1.0
+    unequal = (straggling.slowest - 1) / conditions.workers if together else 0.0
+    work = Work(forward_s=forward * slow, backward_s=backward * slow, rest_s=update + overhead)
+    seen = shown(vector, conditions, work)
+    contention = float(vector[at["contention"]]) * (seen.total_s - seen.exposed_s)
+    # What is exchanged every so many steps only shows in one of them: the mean step.
+    exposed, exchange, contention = (value / conditions.every for value in (seen.exposed_s, seen.total_s, contention))
+    busy = StepTerms(
+        input_s=0.0,
+        forward_s=forward * passes,
+        backward_s=backward * passes,
+        waiting_s=(slow - 1) * (forward + backward) * passes + seen.waiting_s,
+        contention_s=contention,
+        latency_s=exposed * seen.latent,
+        bandwidth_s=exposed * (1 - seen.latent),
+        update_s=update,
+        overhead_s=overhead,
+        exchange_s=exchange,
+        latent=seen.latent,
+        unequal=unequal,
+    )
+    return replace(busy, input_s=max(0.0, feeding - busy.step_s) if conditions.prefetch else feeding)

@@ -1,0 +1,1 @@
+"""From records to a calibration: what they say, its least-squares problem and solution, which run would tell most."""

@@ -1,0 +1,180 @@
+"""What was learnt from records: the model of one family of configurations, with how sure it is. Kept as JSON."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from paceline.errors import PacelineError
+from paceline.model.equations.conditions import REPLICATED, RING, Conditions
+from paceline.model.equations.parameters import NAMES, as_mapping
+from paceline.model.equations.ready import Ready
+from paceline.model.equations.step import Floats
+from paceline.model.equations.stragglers import ALIKE, Straggling
+
+VERSION = 1
+FITTED, GUESSED = "modelled", "guessed"
+"""Where a prediction comes from: records, or data sheets."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Family:
+    """What is the same in all configurations of one model."""
+
+    framework: str
+    strategy: str
+    model: str
+    graph: str
+    """Identity of what is trained."""
+    knobs: Mapping[str, Any]
+    threads: int
+    device: str
+    site: str
+    options: Mapping[str, Any]
+    """Of the site, but for its dilation."""
+    input: str
+    machine: str
+    lock: str
+    simulated: bool
+
+    @property
+    def label(self) -> str:
+        return f"{self.framework} {self.strategy} · {self.model}"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Hull:
+    """What was run: predictions inside are interpolated, outside extrapolated."""
+
+    workers: tuple[int, int]
+    hosts: tuple[int, int]
+    batch: tuple[float, float]
+    """Samples a worker and step."""
+    bandwidth: tuple[float, float] | None
+    """Of links between hosts; None: none was held to a bandwidth."""
+
+    def beyond(self, conditions: Conditions) -> tuple[float, str]:
+        """(factor, what): how far outside, in the direction that is farthest outside; 1 and "" inside."""
+        factors = {
+            "the workers": conditions.workers / self.workers[1],
+            "the batch": max(conditions.samples / self.batch[1], self.batch[0] / max(conditions.samples, 1e-9)),
+        }
+        if conditions.bandwidth is not None and conditions.hosts > 1 and self.bandwidth is not None:
+            low, high = self.bandwidth
+            factors["the bandwidth"] = max(conditions.bandwidth / high, low / conditions.bandwidth)
+        what = max(factors, key=lambda name: factors[name])
+        return (factors[what], what) if factors[what] > 1 + 1e-9 else (1.0, "")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Calibration:
+    """The model of one family."""
+
+    family: Family
+    by: str
+    """FITTED or GUESSED."""
+    vector: Floats
+    low: Floats
+    high: Floats
+    """Interval of each parameter; in 99 of 100 calibrations they hold all of them at once."""
+    draws: Floats
+    """Parameters as they might be as well, one row each: what intervals of predictions are made of."""
+    straggling: Straggling = ALIKE
+    hull: Hull
+    residual: float
+    """90 % of held-out trials were predicted within this factor (its logarithm), conformal."""
+    held_out: int
+    """How many trials that rests on."""
+    noise: float
+    """Standard deviation of the logarithm of a step from run to run: nothing predicts better."""
+    unidentified: tuple[str, ...] = ()
+    """What the runs could not tell, in sentences."""
+    remarks: tuple[str, ...] = ()
+    """What makes the fit doubtful, in sentences."""
+    exchange: str = RING
+    sharing: str = REPLICATED
+    every: int = 1
+    passes: int = 1
+    """As in conditions, of the largest run."""
+    servers_per_host: int = 0
+    prefetch: bool = False
+    messages: tuple[float, ...] = ()
+    """Bytes of the messages of a step."""
+    bucketed: bool = False
+    ready: Ready | None = None
+    memory: tuple[float, float] | None = None
+    """Bytes of a worker: whatever the batch, and for each sample."""
+    runs: tuple[str, ...] = field(default=())
+    """Ids of the trials it was learnt from."""
+
+    def parameters(self) -> dict[str, dict[str, float]]:
+        """Name → value, low, high."""
+        values, low, high = as_mapping(self.vector), as_mapping(self.low), as_mapping(self.high)
+        return {name: {"value": values[name], "low": low[name], "high": high[name]} for name in NAMES}
+
+    def to_json(self) -> dict[str, Any]:
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        data["family"], data["hull"], data["straggling"] = (
+            asdict(self.family),
+            asdict(self.hull),
+            asdict(self.straggling),
+        )
+        data["ready"] = asdict(self.ready) if self.ready else None
+        for name in ("vector", "low", "high", "draws"):
+            data[name] = np.asarray(data[name]).tolist()
+        return {"names": list(NAMES), **data}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Calibration:
+        plain = dict(data)
+        if tuple(plain.pop("names")) != NAMES:
+            raise ValueError("made by another version of Paceline")
+        for name in ("vector", "low", "high", "draws"):
+            plain[name] = np.asarray(plain[name], dtype=float)
+        for name in ("unidentified", "remarks", "messages", "runs", "memory"):
+            plain[name] = _tuple(plain[name])
+        plain["family"], plain["straggling"] = Family(**plain["family"]), Straggling(**plain["straggling"])
+        plain["hull"] = Hull(**{name: _tuple(value) for name, value in plain["hull"].items()})
+        if ready := plain["ready"]:
+            plain["ready"] = Ready(
+                **{**ready, "fractions": _tuple(ready["fractions"]), "bytes": _tuple(ready["bytes"])}
+            )
+        return cls(**plain)
+
+
+def _tuple(value: Any) -> Any:
+    """What JSON made a list of, as it was; None stays None."""
+    return None if value is None else tuple(value)
+
+
+def write_calibrations(calibrations: Sequence[Calibration], path: Path) -> None:
+    """Whole or not at all."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    part = path.with_suffix(".part")
+    part.write_text(
+        json.dumps({"version": VERSION, "calibrations": [one.to_json() for one in calibrations]}), encoding="utf-8"
+    )
+    part.replace(path)
+
+
+def read_calibrations(path: Path) -> list[Calibration]:
+    """What `write_calibrations` wrote.
+
+    Raises:
+        PacelineError: it is not there, damaged, or of another version.
+    """
+    again = "make it again: paceline calibrate STUDY"
+    try:
+        data = json.loads(path.read_text(encoding="utf-8"))
+        if data["version"] != VERSION:
+            raise ValueError("made by another version of Paceline")
+        return [Calibration.from_json(one) for one in data["calibrations"]]
+    except FileNotFoundError:
+        raise PacelineError(f"{path}: no calibration", hint=again) from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise PacelineError(f"{path}: cannot be read: {error}", hint=again) from None

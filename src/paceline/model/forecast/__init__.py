@@ -1,0 +1,1 @@
+"""From a calibration, or from data sheets, to step times of configurations that were never run."""

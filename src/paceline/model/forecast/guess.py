@@ -1,0 +1,85 @@
+"""A model without a single run: the graph's arithmetic and bytes on hardware as its makers describe it. A guess.
+
+Training reaches a part of a device's peak that differs by an order of magnitude between models: the middle of what is
+usual is taken, and the interval is wide.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paceline.model.equations.conditions import RING
+from paceline.model.equations.parameters import as_vector
+from paceline.model.equations.ready import buckets_of, ready_of
+from paceline.model.fitting.calibration import GUESSED, Calibration, Family, Hull
+from paceline.model.forecast.catalogue import Device
+from paceline.workloads.cost import cost
+from paceline.workloads.graph import Graph
+
+REACHED = 0.35
+"""Of a device's peak arithmetic: 0.1 to 0.6 is usual for training in fp32."""
+REACHED_BYTES = 0.6
+"""Of its memory's bandwidth."""
+CALLS_S = 15e-6
+"""A layer and pass: launching its kernels."""
+LATENCY_S = 30e-6
+TOUCHES = 3
+"""How often each activation is written or read in a pass."""
+OPTIMIZER_TOUCHES = 5
+"""SGD with momentum reads gradient, velocity and weight, and writes two of them."""
+OFF = 0.7
+"""Logarithm of the factor by which such a guess is off in one of ten cases: two."""
+
+
+def guess(graph: Graph, device: Device, *, framework: str = "torch", strategy: str = "ddp") -> Calibration:
+    """The model of a graph on a device that nobody measured."""
+    total = cost(graph)
+    rate, memory = device.fp32_flops * REACHED, device.memory_bytes_per_s * REACHED_BYTES
+    activations = float(sum(layer.activation_bytes for layer in total.layers)) * TOUCHES
+    calls = CALLS_S * len(total.layers)
+    vector = as_vector(
+        {
+            "forward_s": calls,
+            "forward_per_sample_s": total.forward_flops / rate + activations / memory,
+            "backward_s": 2 * calls,
+            "backward_per_sample_s": total.backward_flops / rate + 2 * activations / memory,
+            "update_s": OPTIMIZER_TOUCHES * total.gradient_bytes / memory,
+            "alpha_s": LATENCY_S,
+            "byte_s": 1 / memory,
+            "start": 0.0,
+        }
+    )
+    ready = ready_of((), graph)
+    family = Family(
+        framework=framework,
+        strategy=strategy,
+        model=graph.name,
+        graph=graph.hash,
+        knobs={},
+        threads=1,
+        device=device.name,
+        site="none",
+        options={},
+        input="resident/0",
+        machine=device.name,
+        lock="",
+        simulated=False,
+    )
+    return Calibration(
+        family=family,
+        by=GUESSED,
+        vector=vector,
+        low=vector * np.exp(-OFF),
+        high=vector * np.exp(OFF),
+        draws=np.repeat(vector[None, :], 2, axis=0),
+        # Nothing was run, so everything is inside: the width is in the guess itself.
+        hull=Hull(workers=(1, 2**62), hosts=(1, 2**62), batch=(1e-9, 1e18), bandwidth=None),
+        residual=OFF,
+        held_out=0,
+        noise=0.0,
+        exchange=RING,
+        messages=ready.bucketed(buckets_of(None)),
+        bucketed=True,
+        ready=ready,
+        remarks=(f"nothing was run: {REACHED:.0%} of {device.name}'s peak is assumed ({device.source})",),
+    )

@@ -1,0 +1,239 @@
+"""Any input of the model changed: "bandwidth=x4,compression=fp16,bucket=5MB". What each change would bring. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from paceline.errors import PacelineError, did_you_mean
+from paceline.model.equations.conditions import Conditions
+from paceline.model.equations.feeding import arrival
+from paceline.model.equations.parameters import INDEX
+from paceline.model.equations.step import Floats
+from paceline.model.equations.stragglers import ALIKE
+from paceline.model.equations.terms import step_terms
+from paceline.model.fitting.calibration import Calibration
+from paceline.model.forecast.predict import predict, with_buckets
+from paceline.units import BYTES, BYTES_PER_SECOND, SECONDS, parse_quantity
+
+COMPRESSIONS = {"none": 1.0, "fp16": 0.5, "bf16": 0.5, "int8": 0.25}
+"""What is left of the bytes; what coding takes is not counted, and the answer says so."""
+BUCKET_SIZES = tuple(2.0**power for power in range(16, 29))
+"""64 KiB … 256 MiB: where the best bucket is looked for."""
+
+Changed = tuple[Calibration, Conditions]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Change:
+    """One changed input."""
+
+    name: str
+    value: str
+    apply: Callable[[Calibration, Conditions], Changed]
+
+
+def parse_changes(text: str) -> list[Change]:
+    """Changes as the user writes them.
+
+    Raises:
+        PacelineError: a name or a value that nobody knows.
+    """
+    changes = []
+    for part in text.split(","):
+        name, _, value = (word.strip() for word in part.partition("="))
+        if name not in INPUTS or not value:
+            known = did_you_mean(name, INPUTS)
+            raise PacelineError(
+                f"--what-if {part.strip()!r}: no such input", hint=f"{known}; write it like bandwidth=x4"
+            )
+        try:
+            apply = INPUTS[name](value)
+        except ValueError as error:
+            raise PacelineError(
+                f"--what-if {name}={value}: {error}", hint="a factor (x4) or a quantity (25Gbit)"
+            ) from None
+        changes.append(Change(name=name, value=value, apply=apply))
+    return changes
+
+
+def _factor(value: str) -> float | None:
+    """x4 → 4; None for a quantity."""
+    if not value.startswith("x"):
+        return None
+    factor = float(value[1:])
+    if factor <= 0:
+        raise ValueError("a factor should be above zero")
+    return factor
+
+
+def _bandwidth(value: str) -> Callable[[Calibration, Conditions], Changed]:
+    factor = _factor(value)
+    rate = None if factor else parse_quantity(value, BYTES_PER_SECOND)
+
+    def apply(calibration: Calibration, conditions: Conditions) -> Changed:
+        if factor and conditions.bandwidth is None:
+            # Nothing holds the links back but the library: that is what becomes faster.
+            return _scaled(calibration, "byte_s", 1 / factor), conditions
+        wanted = conditions.bandwidth * factor if factor and conditions.bandwidth else rate
+        return calibration, conditions.change(bandwidth=wanted)
+
+    return apply
+
+
+def _latency(value: str) -> Callable[[Calibration, Conditions], Changed]:
+    factor = _factor(value)
+    seconds = None if factor else parse_quantity(value, SECONDS)
+
+    def apply(calibration: Calibration, conditions: Conditions) -> Changed:
+        if factor is None:
+            return calibration, conditions.change(latency_s=seconds)
+        changed = conditions.change(latency_s=conditions.latency_s * factor if conditions.latency_s else None)
+        return _scaled(calibration, "alpha_s", factor), changed
+
+    return apply
+
+
+def _compression(value: str) -> Callable[[Calibration, Conditions], Changed]:
+    if value not in COMPRESSIONS:
+        raise ValueError(did_you_mean(value, COMPRESSIONS))
+
+    def apply(calibration: Calibration, conditions: Conditions) -> Changed:
+        left = COMPRESSIONS[value]
+        return calibration, conditions.change(messages=tuple(size * left for size in conditions.messages))
+
+    return apply
+
+
+def _bucket(value: str) -> Callable[[Calibration, Conditions], Changed]:
+    size = np.inf if value == "all" else parse_quantity(value, BYTES)
+    return lambda calibration, conditions: (calibration, with_buckets(calibration, conditions, size))
+
+
+def _compute(value: str) -> Callable[[Calibration, Conditions], Changed]:
+    factor = _factor(value)
+    if factor is None:
+        raise ValueError("write it as a factor: compute=x2 computes twice as fast")
+    names = ("forward_s", "forward_per_sample_s", "backward_s", "backward_per_sample_s", "update_s")
+
+    def apply(calibration: Calibration, conditions: Conditions) -> Changed:
+        for name in names:
+            calibration = _scaled(calibration, name, 1 / factor)
+        return calibration, conditions
+
+    return apply
+
+
+def _input(value: str) -> Callable[[Calibration, Conditions], Changed]:
+    factor = _factor(value)
+    if factor is None:
+        raise ValueError("write it as a factor: input=x2 reads twice as fast")
+
+    def apply(calibration: Calibration, conditions: Conditions) -> Changed:
+        changed = _scaled(calibration, "input_s", 1 / factor)
+        return _scaled(changed, "input_per_sample_s", 1 / factor), conditions
+
+    return apply
+
+
+def _loaders(value: str) -> Callable[[Calibration, Conditions], Changed]:
+    wanted = int(value)
+    if wanted < 0:
+        raise ValueError("none or more")
+
+    def apply(calibration: Calibration, conditions: Conditions) -> Changed:
+        kind, _, had = calibration.family.input.partition("/")
+        if kind != "pipeline":
+            raise PacelineError(
+                f"--what-if loaders={value}: input is {kind}, which nobody loads",
+                hint='calibrate a study with input = "pipeline"',
+            )
+        # What was seen is a batch every so often, by as many loaders as there were.
+        factor, prefetch = arrival(float(max(1, int(had))), loaders=wanted)
+        changed = _scaled(calibration, "input_s", factor)
+        return _scaled(changed, "input_per_sample_s", factor), conditions.change(prefetch=prefetch)
+
+    return apply
+
+
+def _accumulate(value: str) -> Callable[[Calibration, Conditions], Changed]:
+    passes = int(value)
+    if passes < 1:
+        raise ValueError("at least one pass")
+    return lambda calibration, conditions: (calibration, conditions.change(passes=passes))
+
+
+def _every(value: str) -> Callable[[Calibration, Conditions], Changed]:
+    steps = int(value)
+    if steps < 1:
+        raise ValueError("at least one step")
+    return lambda calibration, conditions: (calibration, conditions.change(every=steps))
+
+
+def _stragglers(value: str) -> Callable[[Calibration, Conditions], Changed]:
+    if value != "none":
+        raise ValueError("the one thing to ask: stragglers=none")
+    return lambda calibration, conditions: (replace(calibration, straggling=ALIKE), conditions)
+
+
+INPUTS: Mapping[str, Callable[[str], Callable[[Calibration, Conditions], Changed]]] = {
+    "bandwidth": _bandwidth,
+    "latency": _latency,
+    "compression": _compression,
+    "bucket": _bucket,
+    "compute": _compute,
+    "input": _input,
+    "loaders": _loaders,
+    "accumulate": _accumulate,
+    "average-every": _every,
+    "stragglers": _stragglers,
+}
+"""Name → how its value is read."""
+
+
+def _scaled(calibration: Calibration, name: str, factor: float) -> Calibration:
+    def times(matrix: Floats) -> Floats:
+        changed = matrix.copy()
+        changed[..., INDEX[name]] *= factor
+        return changed
+
+    return replace(calibration, vector=times(calibration.vector), draws=times(calibration.draws))
+
+
+def changed(calibration: Calibration, conditions: Conditions, changes: list[Change]) -> Changed:
+    """All changes, one after the other."""
+    for change in changes:
+        calibration, conditions = change.apply(calibration, conditions)
+    return calibration, conditions
+
+
+SINGLE_CHANGES = ("bandwidth=x2", "latency=x0.5", "compute=x2", "input=x2", "compression=fp16", "stragglers=none")
+"""What is tried when the question is which single change helps most."""
+
+
+def single_changes(calibration: Calibration, conditions: Conditions) -> list[tuple[str, float]]:
+    """(change, step after it over step before), best first; the best bucket among them."""
+    before = predict(calibration, conditions).step.value
+    found = []
+    for text in SINGLE_CHANGES:
+        (change,) = parse_changes(text)
+        found.append((text, predict(*change.apply(calibration, conditions)).step.value / before))
+    if (best := best_bucket(calibration, conditions)) is not None:
+        size, step = best
+        found.append((f"bucket={size / 2**20:g}MiB", step / before))
+    return sorted(found, key=lambda one: one[1])
+
+
+def best_bucket(calibration: Calibration, conditions: Conditions) -> tuple[float, float] | None:
+    """(bytes, step) of the bucket size with the shortest step; None where gradients are not sent in buckets."""
+    if not calibration.bucketed or calibration.ready is None or conditions.workers < 2:
+        return None
+    # Only the steps: their intervals would take a hundred times as long.
+    steps = [
+        step_terms(calibration.vector, with_buckets(calibration, conditions, size), calibration.straggling).step_s
+        for size in BUCKET_SIZES
+    ]
+    index = int(np.argmin(steps))
+    return BUCKET_SIZES[index], steps[index]

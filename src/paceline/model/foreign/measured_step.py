@@ -1,0 +1,51 @@
+"""One measured step of a run, as spans on the streams of its ranks."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from paceline.errors import PacelineError
+from paceline.model.foreign.traces import Span
+from paceline.record.phases import COMMUNICATION, FUSED
+from paceline.record.record import Record
+from paceline.record.summary import by_step, floats, measured_samples, phase_columns
+
+
+def measured_spans(record: Record) -> list[Span]:
+    """The step whose length is nearest to the median, phase after phase, on every rank.
+
+    What of the exchange is hidden behind computing is not seen from outside: it is part of those phases.
+
+    Raises:
+        PacelineError: no samples.
+    """
+    measured = measured_samples(record)
+    if measured is None:
+        raise PacelineError(f"{record.run_id}: no samples", hint="take another run: paceline export STUDY")
+    wall = by_step(measured, floats(measured, "wall_s"))
+    lengths = wall.max(axis=0)
+    step = int(np.abs(lengths - np.median(lengths)).argmin())
+    phases = {
+        name: by_step(measured, np.nan_to_num(column))[:, step] for name, column in phase_columns(measured).items()
+    }
+    if not phases:
+        phases = {FUSED: wall[:, step]}
+    sent = record.inputs.get("gradient_bytes")
+    spans: list[Span] = []
+    for rank in range(len(wall)):
+        now = 0.0
+        for count, (name, seconds) in enumerate(phases.items()):
+            carries = name == COMMUNICATION and record.trial.workers > 1
+            spans.append(
+                Span(
+                    name=name,
+                    rank=rank,
+                    stream="communication" if carries else "compute",
+                    start_s=now,
+                    duration_s=float(seconds[rank]),
+                    bytes=float(sent or 0) if carries else None,
+                    after=(count - 1,) if count else (),
+                )
+            )
+            now += float(seconds[rank])
+    return spans
