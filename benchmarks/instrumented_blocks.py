@@ -14,8 +14,8 @@ import time
 from collections.abc import Callable
 
 from paceline_worker import protocol
-from paceline_worker.frameworks import torch_phases
-from paceline_worker.frameworks.torch import Training
+from paceline_worker.frameworks.torch import phases as torch_phases
+from paceline_worker.frameworks.torch.training import Training
 from paceline_worker.loop import BLOCK_STEPS
 from paceline_worker.phases import Steps
 

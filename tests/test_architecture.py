@@ -111,11 +111,13 @@ def test_worker_imports_standard_library_only_outside_its_adapters(path: Path) -
     relative = path.relative_to(WORKER)
     roots = {name.split(".")[0] for name in imports_of(path)} - {"paceline_worker"}
     strangers = roots - STANDARD_LIBRARY
-    if relative.parts[0] in {"builders", "frameworks"} and len(relative.parts) > 1:
-        first, *others = relative.stem.split("_")
-        # keras_jax is Keras on JAX: it may use both.
-        named_after = {first, *(word for word in others if word in DEEP_LEARNING)}
+    if relative.parts[0] == "frameworks" and len(relative.parts) > 2:
+        framework = relative.parts[1]
+        # on_jax of Keras is Keras on JAX: it may use both.
+        named_after = {framework, *(word for word in relative.stem.split("_") if word in DEEP_LEARNING)}
         assert strangers <= {WRITTEN_IN.get(word, word) for word in named_after} | {"numpy"}
+    elif relative.parts[0] in {"graph", "frameworks"} and len(relative.parts) > 1:
+        assert strangers <= {"numpy"}
     elif relative.name in NUMPY_TOO:
         assert strangers == {"numpy"}
     else:

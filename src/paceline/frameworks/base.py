@@ -20,7 +20,7 @@ class Framework(ABC):
     title: str
     """Name as people write it."""
     module: str
-    """The worker module that trains, e.g. paceline_worker.frameworks.torch."""
+    """The worker module that trains, e.g. paceline_worker.frameworks.torch.training."""
     environment: str | None
     """Name of its pinned environment; None: it runs in the host's own interpreter."""
     imports_packages: bool = False
@@ -33,7 +33,7 @@ class Framework(ABC):
 
     def module_for(self, kind: str) -> str:
         """The worker module for a workload of this kind."""
-        return f"{self.module}_collective" if kind == "collective" else self.module
+        return f"{self.module.rpartition('.')[0]}.collective" if kind == "collective" else self.module
 
     @abstractmethod
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:

@@ -33,7 +33,7 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.builders.jax.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.jax.builder.KINDS, and the input; a test holds the two together."""
 
 KNOBS = {
     # Median step, one thread, busy machine, both layouts in turn in one process: ResNet-20 (batch 32) 259 ms
@@ -73,7 +73,7 @@ KNOBS = {
 class Jax(Framework):
     name = "jax"
     title = "JAX"
-    module = "paceline_worker.frameworks.jax"
+    module = "paceline_worker.frameworks.jax.training"
     environment = "jax-cpu"
     package = "jax"
     capabilities = Capabilities(

@@ -42,7 +42,7 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.builders.keras.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.keras.builder.KINDS, and the input; a test holds the two together."""
 
 PRECISION = Knob(
     default="fp32",
@@ -137,7 +137,7 @@ class Keras(Framework):
     def __init__(self, backend: Framework, capabilities: Capabilities) -> None:
         self.name = f"keras-{backend.name}"
         self.title = f"Keras on {backend.title}"
-        self.module = f"paceline_worker.frameworks.keras_{backend.name}"
+        self.module = f"paceline_worker.frameworks.keras.on_{backend.name}"
         self.environment = f"keras-{backend.name}-cpu"
         self.capabilities = capabilities
         self._backend = backend

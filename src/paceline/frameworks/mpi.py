@@ -17,7 +17,7 @@ class Mpi(Framework):
 
     name = "mpi"
     title = "MPI (MPICH)"
-    module = "paceline_worker.frameworks.mpi"
+    module = "paceline_worker.frameworks.mpi.training"
     environment = "mpi-cpu"
     package = "mpi4py"
     needs_weights = False

@@ -37,9 +37,9 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.builders.mxnet.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.mxnet.builder.KINDS, and the input; a test holds the two together."""
 
-ROLE_ARGV = ("-m", "paceline_worker.frameworks.mxnet_role")
+ROLE_ARGV = ("-m", "paceline_worker.frameworks.mxnet.role")
 """How ps-lite's scheduler and servers are started; DMLC_ROLE says which."""
 
 THROUGH_SERVERS = frozenset({"dist_sync", "dist_async"})
@@ -112,7 +112,7 @@ def _approximate(knobs: Mapping[str, Any]) -> str | None:
 class MXNet(Framework):
     name = "mxnet"
     title = "MXNet"
-    module = "paceline_worker.frameworks.mxnet"
+    module = "paceline_worker.frameworks.mxnet.training"
     environment = "mxnet-cpu"
     package = "mxnet"
     capabilities = Capabilities(

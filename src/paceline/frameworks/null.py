@@ -113,7 +113,7 @@ class Null(Framework):
 
     name = "null"
     title = "null (known law)"
-    module = "paceline_worker.frameworks.null"
+    module = "paceline_worker.frameworks.null.training"
     environment = None
     needs_weights = False
     capabilities = Capabilities(

@@ -18,7 +18,7 @@ def _refuses(trial: Trial) -> str | None:
 class Reference(Framework):
     name = "reference"
     title = "float64 reference"
-    module = "paceline_worker.frameworks.reference"
+    module = "paceline_worker.frameworks.reference.training"
     environment = "torch-cpu"
     package = "torch"
     capabilities = Capabilities(

@@ -20,7 +20,7 @@ GUESSED_STEP_S = 0.2
 class Script(Framework):
     name = "script"
     title = "a training script of your own"
-    module = "paceline_worker.frameworks.script"
+    module = "paceline_worker.frameworks.script.training"
     environment = None
     imports_packages = True
     needs_weights = False

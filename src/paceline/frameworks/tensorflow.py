@@ -39,9 +39,9 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.builders.tensorflow.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.tensorflow.builder.KINDS, and the input; a test holds the two together."""
 
-SERVER_ARGV = ("-m", "paceline_worker.frameworks.tensorflow_server")
+SERVER_ARGV = ("-m", "paceline_worker.frameworks.tensorflow.server")
 """How a parameter server is started; TF_CONFIG says the rest."""
 
 KNOBS = {
@@ -99,7 +99,7 @@ def _ports(trial: Trial) -> int:
 class TensorFlow(Framework):
     name = "tensorflow"
     title = "TensorFlow"
-    module = "paceline_worker.frameworks.tensorflow"
+    module = "paceline_worker.frameworks.tensorflow.training"
     environment = "tensorflow-cpu"
     package = "tensorflow-cpu"
     capabilities = Capabilities(

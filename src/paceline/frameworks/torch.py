@@ -39,7 +39,7 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.builders.torch.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.torch.builder.KINDS, and the input; a test holds the two together."""
 
 KNOBS = {
     "interop_threads": Knob(default=1, minimum=1, doc="Threads for operators beside each other; a step has none."),
@@ -147,7 +147,7 @@ STRATEGIES = {
 class Torch(Framework):
     name = "torch"
     title = "PyTorch"
-    module = "paceline_worker.frameworks.torch"
+    module = "paceline_worker.frameworks.torch.training"
     environment = "torch-cpu"
     package = "torch"
     capabilities = Capabilities(

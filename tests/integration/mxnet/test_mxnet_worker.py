@@ -219,7 +219,7 @@ def test_a_server_that_dies_ends_the_run_and_nothing_is_left(rig, tmp_path):
         assert run.poll() is None
         assert time.monotonic() < until
         time.sleep(0.2)
-    servers = [process for process in of_this_run(tmp_path, "mxnet_role") if process.environ()["DMLC_ROLE"] == "server"]
+    servers = [process for process in of_this_run(tmp_path, "mxnet.role") if process.environ()["DMLC_ROLE"] == "server"]
     assert len(servers) == 2
     os.kill(servers[0].pid, signal.SIGKILL)
     output, _ = run.communicate(timeout=WAIT_S)

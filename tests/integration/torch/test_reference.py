@@ -11,8 +11,8 @@ from paceline.workloads.builder import GraphBuilder
 from paceline.workloads.graph import INPUT, Input, Sgd
 from paceline_worker import evidence
 from paceline_worker.batches import batch_indices
-from paceline_worker.builders.weights import read_weights
 from paceline_worker.frameworks.samples import Samples
+from paceline_worker.graph.weights import read_weights
 from torch_rig import only
 
 BATCH, STEPS, SAMPLES = 4, 3, 16

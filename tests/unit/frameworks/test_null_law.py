@@ -10,8 +10,8 @@ import pytest
 
 from paceline.frameworks.null import KNOBS, NULL, law_step_s
 from paceline.workloads import MODELS, load_workload
-from paceline_worker import null_law
-from paceline_worker.null_law import FORWARD_SHARE, Jitter, Law
+from paceline_worker.frameworks.null import law as null_law
+from paceline_worker.frameworks.null.law import FORWARD_SHARE, Jitter, Law
 
 WORKER = Path(null_law.__file__).parent
 LONG = 200_000

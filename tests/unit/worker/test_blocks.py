@@ -7,7 +7,7 @@ from itertools import pairwise
 import pytest
 
 from paceline.workloads import load_workload
-from paceline_worker.builders.blocks import blocks, segments, stage_graph
+from paceline_worker.graph.blocks import blocks, segments, stage_graph
 
 
 def json_of(model, **options):

@@ -8,9 +8,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from paceline_worker.builders.jax import KINDS, build_layers, build_objective
-from paceline_worker.builders.stored import as_stored, load_tensors, named_tensors
-from paceline_worker.builders.weights import read_weights
+from paceline_worker.frameworks.jax.builder import KINDS, build_layers, build_objective
+from paceline_worker.graph.stored import as_stored, load_tensors, named_tensors
+from paceline_worker.graph.weights import read_weights
 
 BATCH = 2
 LAYOUT = "nhwc"

@@ -7,9 +7,9 @@ from pathlib import Path
 import jax
 import numpy as np
 
-from paceline_worker.builders.jax import build_layers, build_objective, build_update
-from paceline_worker.builders.stored import load_tensors, named_tensors
+from paceline_worker.frameworks.jax.builder import build_layers, build_objective, build_update
 from paceline_worker.frameworks.samples import Samples
+from paceline_worker.graph.stored import load_tensors, named_tensors
 
 STEPS = 3
 

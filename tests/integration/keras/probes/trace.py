@@ -7,7 +7,7 @@ from pathlib import Path
 import keras
 import numpy as np
 
-from paceline_worker.builders.keras import KINDS, build_objective, build_outputs, load_weights, named_tensors
+from paceline_worker.frameworks.keras.builder import KINDS, build_objective, build_outputs, load_weights, named_tensors
 from paceline_worker.frameworks.samples import Samples
 
 

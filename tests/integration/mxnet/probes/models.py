@@ -8,8 +8,8 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd
 
-from paceline_worker.builders.mxnet import KINDS, Model, build_objective
-from paceline_worker.builders.weights import read_weights
+from paceline_worker.frameworks.mxnet.builder import KINDS, Model, build_objective
+from paceline_worker.graph.weights import read_weights
 
 BATCH = 2
 

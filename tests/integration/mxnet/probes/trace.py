@@ -8,8 +8,8 @@ import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
-from paceline_worker.builders.mxnet import build_objective, sgd_arguments
-from paceline_worker.frameworks.mxnet_input import as_numbers
+from paceline_worker.frameworks.mxnet.builder import build_objective, sgd_arguments
+from paceline_worker.frameworks.mxnet.input import as_numbers
 from paceline_worker.frameworks.samples import Samples
 
 STEPS = 3

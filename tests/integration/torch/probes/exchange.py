@@ -8,8 +8,8 @@ import numpy as np
 import torch
 
 from paceline_worker import protocol
-from paceline_worker.frameworks import torch_group
-from paceline_worker.frameworks.torch import Training, weights_digest
+from paceline_worker.frameworks.torch import group as torch_group
+from paceline_worker.frameworks.torch.training import Training, weights_digest
 from paceline_worker.phases import Steps
 
 job = protocol.load_job(os.environ)

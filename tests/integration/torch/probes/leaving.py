@@ -7,7 +7,7 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from paceline_worker.frameworks import torch_group
+from paceline_worker.frameworks.torch import group as torch_group
 
 store = dist.FileStore(sys.argv[1], 1)
 dist.init_process_group("gloo", store=store, rank=0, world_size=1)

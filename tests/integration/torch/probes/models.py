@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from paceline_worker.builders.torch import KINDS, build_model, build_objective, module_name, named_tensors
-from paceline_worker.builders.weights import read_weights
+from paceline_worker.frameworks.torch.builder import KINDS, build_model, build_objective, module_name, named_tensors
+from paceline_worker.graph.weights import read_weights
 
 
 def trainable(model):

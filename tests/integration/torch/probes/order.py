@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 
 from paceline_worker import protocol
-from paceline_worker.frameworks.torch_input import Pipeline, Resident, own_batch
+from paceline_worker.frameworks.torch.input import Pipeline, Resident, own_batch
 
 job = protocol.load_job(os.environ)
 device = torch.device("cpu")

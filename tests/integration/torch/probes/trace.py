@@ -7,8 +7,14 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from paceline_worker.builders.torch import build_model, build_objective, build_optimizer, module_name, named_tensors
 from paceline_worker.frameworks.samples import Samples
+from paceline_worker.frameworks.torch.builder import (
+    build_model,
+    build_objective,
+    build_optimizer,
+    module_name,
+    named_tensors,
+)
 
 STEPS = 3
 
