@@ -24,13 +24,14 @@ import numpy as np
 from scipy.stats import trim_mean
 
 from claims import Claim, parser, say
+from paceline.environments import examined
 from paceline.errors import EnvironmentBuildError, PacelineError
 from paceline.frameworks import Framework, load_framework
 from paceline.plan import Trial
+from paceline.prepared import PreparedStudy, environment_of
 from paceline.run import machine_lock
 from paceline.spec import read_study
 from paceline.stats import mean_interval
-from paceline.workbench import Workbench, environment_of, examined
 from rivals import SCRIPTS, Rivals
 
 LIMIT = 1.02
@@ -93,7 +94,7 @@ def trial_of(name: str, model: str) -> Trial:
             "measure": {"warmup_steps": WARMUP, "steps": 1, "repeats": 1},
         }
     )
-    (trial,) = Workbench(study, Path()).trials()
+    (trial,) = PreparedStudy.of(study).trials
     return trial
 
 

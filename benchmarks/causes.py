@@ -12,9 +12,8 @@ from pathlib import Path
 from typing import Any
 
 from claims import Claim, parser, publish, say
+from paceline.campaigns import companions_of
 from paceline.explain.explanation import Explanation
-from paceline.explainbench import explain_study
-from paceline.modelbench import companions
 from paceline.spec import read_study
 from paceline.workbench import Workbench
 from planted import CASES, Case, cases, study_of
@@ -28,10 +27,9 @@ def explained(case: Case, folder: Path) -> Explanation:
     """What Paceline says of the larger trial of a case."""
     bench = Workbench(read_study(study_of(case)), folder)
     bench.run()
-    for companion in companions(bench):
+    for companion in companions_of(bench):
         Workbench(companion, folder).run()
-    found = explain_study(bench, {})
-    return next(one for one in found if f".{case.workers}w" in one.trial)
+    return next(one for one in bench.snapshot().explanations if f".{case.workers}w" in one.trial)
 
 
 def judged(case: Case, found: Explanation) -> dict[str, Any]:

@@ -59,7 +59,7 @@ def main() -> int:
     bench = Workbench(load_study(STUDY), Path(".paceline"))
     say(f"running what is missing of {STUDY.name}")
     bench.run()
-    return publish(claims_of(gather(bench.records(), bench.trials())), as_json=args.json)
+    return publish(claims_of(gather(bench.snapshot().records, bench.prepared.trials)), as_json=args.json)
 
 
 if __name__ == "__main__":

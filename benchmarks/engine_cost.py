@@ -133,7 +133,7 @@ def by_lab(folder: Path) -> Record:
     data = study("by-lab", {"site": "lab", "network": NETWORK, "lab": {"core_share": SHARE, "awake": False}})
     bench = Workbench(read_study(data), folder)
     bench.run()
-    return bench.records()[-1]
+    return bench.snapshot().records[-1]
 
 
 def by_engine(make: Callable[[Hosts], Engine], folder: Path) -> Record:

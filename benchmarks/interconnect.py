@@ -33,7 +33,7 @@ def recorded(name: str, *, run: bool) -> list[Runs]:
     if run:
         say(f"running what is missing of {name}")
         bench.run()
-    return gather(bench.records(), bench.trials())
+    return gather(bench.snapshot().records, bench.prepared.trials)
 
 
 def monotone(groups: Sequence[Runs]) -> list[Claim]:

@@ -51,7 +51,7 @@ def run(knobs: dict[str, Any], cluster: dict[str, Any], measure: dict[str, Any])
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench(study, Path(folder))
         bench.run()
-        return bench.records()
+        return bench.snapshot().records
 
 
 def law_of(record: Record) -> dict[str, float]:

@@ -24,6 +24,7 @@ from paceline.environments import cache_root
 from paceline.frameworks import load_framework
 from paceline.plan import Trial
 from paceline.plan.job import make_job
+from paceline.prepared import PreparedStudy, environment_of
 from paceline.record import Record, summarize
 from paceline.run.inputs import prepare_inputs
 from paceline.run.worker_source import worker_folder
@@ -31,7 +32,8 @@ from paceline.sites import tether
 from paceline.sites.local import LocalSite, usable_cores
 from paceline.spec import Study, read_study
 from paceline.stats import mean_interval, plain_interval, ratio_interval
-from paceline.workbench import Workbench, environment_of, graph_of
+from paceline.workbench import Workbench
+from paceline.workloads import graph_of
 
 LIMIT = 1.01
 HALF_WIDTH = 0.01
@@ -90,7 +92,7 @@ def ratio_of(found: dict[str, Any]) -> float:
 
 
 def instrumentation(model: str, processes: int) -> Claim:
-    (trial,) = Workbench(study_of(model, 1, [1]), Path()).trials()
+    (trial,) = PreparedStudy.of(study_of(model, 1, [1])).trials
     graph = graph_of(trial.workload.model, trial.workload.options)
     inputs = prepare_inputs(graph, trial, cache_root(), cache_root(), needs_weights=True)
     site = LocalSite()
@@ -134,12 +136,12 @@ def recorded_step_s(study: Study) -> list[Record]:
     with tempfile.TemporaryDirectory() as folder:
         bench = Workbench(study, Path(folder))
         bench.run()
-        return bench.records()
+        return bench.snapshot().records
 
 
 def against_hand_written(model: str, steps: int, rounds: int) -> tuple[Claim, list[Record]]:
     study = study_of(model, steps, [1])
-    (trial,) = Workbench(study, Path()).trials()
+    (trial,) = PreparedStudy.of(study).trials
     env = variables(trial)
     depth = model.removeprefix("resnet")
     recorded: dict[int, float] = {}

@@ -11,29 +11,29 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
 from claims import Claim, parser, publish, say
-from paceline.advicebench import known_of
-from paceline.modelbench import fitted
 from paceline.recommend.candidates import Known, measured
 from paceline.recommend.regret import GOOD_ENOUGH, Regret, contests, held_out
 from paceline.record.archive import unpack_archive
+from paceline.snapshot import Snapshot
 from paceline.spec import load_study
 from paceline.stats import ratio_interval
-from paceline.workbench import Workbench
 
 
-def regrets(bench: Workbench) -> list[Regret]:
+def regrets(snapshot: Snapshot) -> list[Regret]:
     """Of every contest of a study."""
-    records = bench.records()
-    known = known_of(bench, records, ())
+    known = snapshot.choices
 
     @cache
     def without(trial: str) -> Known:
-        rest = [record for record in records if record.trial.id != trial]
-        return known_of(bench, rest, fitted(bench, rest))
+        rest = snapshot.without(trial)
+        # A calibration that is only kept knows what is held out.
+        fitted = tuple(model.calibration for model in rest.models if model.evidence is not None)
+        return replace(rest.choices, calibrations=fitted)
 
     found = []
     for contest, rows in contests(measured(known)[0]).items():
@@ -72,7 +72,7 @@ def main() -> int:
     made.add_argument("--store", default=".paceline", help="where records are, or an archive (default: %(default)s)")
     args = made.parse_args()
     with store_of(Path(args.store)) as folder:
-        found = [one for study in args.study for one in regrets(Workbench(load_study(study), folder))]
+        found = [one for study in args.study for one in regrets(Snapshot.of(load_study(study), folder))]
     if not found:
         say("no contest: no study has two configurations that may be ranked, with two runs each")
         return 1

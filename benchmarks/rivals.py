@@ -20,7 +20,7 @@ from paceline.run.inputs import prepare_inputs
 from paceline.run.worker_source import worker_folder
 from paceline.sites import tether
 from paceline.sites.local import LocalSite
-from paceline.workbench import graph_of
+from paceline.workloads import graph_of
 
 START_S = 300.0
 TURN_S = 120.0

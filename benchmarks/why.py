@@ -15,10 +15,9 @@ from pathlib import Path
 from typing import Any
 
 from claims import Claim, parser, publish, say
+from paceline.campaigns import companions_of
 from paceline.explain.finding import Finding
-from paceline.explainbench import explain_study
 from paceline.model.equations.terms import BANDWIDTH, CONTENTION, INPUT, STRAGGLER
-from paceline.modelbench import companions
 from paceline.record import Record, summarize
 from paceline.spec import read_study
 from paceline.stats import ratio_interval
@@ -117,13 +116,14 @@ def throughputs(records: list[Record]) -> dict[int, float]:
 
 def judged(case: Planted, folder: Path) -> dict[str, Any]:
     bench = measured(case.study, folder)
-    for companion in companions(bench):
+    for companion in companions_of(bench):
         Workbench(companion, folder).run()
-    found = next(one for one in explain_study(bench, {}) if ".2h" in one.trial)
+    snapshot = bench.snapshot()
+    found = next(one for one in snapshot.explanations if ".2h" in one.trial)
     first = found.findings[0]
     expected = first.change.gain if first.change else None
     after = measured(changed(case.study, first, case.undone), folder)
-    before, then = throughputs(bench.records()), throughputs(after.records())
+    before, then = throughputs(snapshot.records), throughputs(after.snapshot().records)
     # What came later shares no rounds with what came before.
     gain = ratio_interval({LATER + repeat: value for repeat, value in then.items()}, before)
     within = expected is not None and expected.low <= gain.value <= expected.high

@@ -8,9 +8,10 @@ from typing import Any
 import pytest
 
 from paceline.frameworks import load_framework
+from paceline.prepared import environment_of
 from paceline.record import Record
 from paceline.spec import read_study
-from paceline.workbench import Workbench, environment_of
+from paceline.workbench import Workbench
 
 SIZES = (1024, 16384, 262144)
 
@@ -35,7 +36,7 @@ def run_all(framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, 
     operations = list(host.capabilities.collectives)
     bench = Workbench(read_study(study(framework, operations, workers=workers)), tmp_path)
     bench.run()
-    return {str(record.trial.workload.options["operation"]): record for record in bench.records()}
+    return {str(record.trial.workload.options["operation"]): record for record in bench.snapshot().records}
 
 
 def assert_measured(found: dict[str, Record], operations: set[str], library: str, *, ranks: int = 2) -> None:

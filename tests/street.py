@@ -39,7 +39,7 @@ def run_study(data: Mapping[str, Any] | Study, folder: Path) -> list[Record]:
     """Run a study through the workbench; all its records."""
     bench = Workbench(data if isinstance(data, Study) else read_study(data), folder)
     bench.run()
-    return bench.records()
+    return bench.snapshot().records
 
 
 def to_toml(data: Mapping[str, Any]) -> str:

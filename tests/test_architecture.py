@@ -33,7 +33,7 @@ MAY_IMPORT: dict[str, set[str]] = {
     "report": LEAVES | {"workloads", "spec", "plan", "record", "compare", "model", "explain", "recommend"},
     # The places where the stages are joined.
     **dict.fromkeys(
-        ("workbench", "modelbench", "explainbench", "advicebench", "api", "cli", "__main__", "__init__"), EVERYTHING
+        ("prepared", "snapshot", "recorded", "workbench", "campaigns", "api", "cli", "__main__", "__init__"), EVERYTHING
     ),
 }
 DEEP_LEARNING = {

@@ -7,10 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, overload
 
 from paceline.folders import store_folder
-from paceline.record import Record
+from paceline.record import Record, last_attempts
 from paceline.record.export import runs_table, samples_table
+from paceline.record.reading import open_store
+from paceline.snapshot import Snapshot
 from paceline.spec import Study, load_study
-from paceline.workbench import Watcher, Workbench, last_attempts, open_store
+from paceline.workbench import Watcher, Workbench, adaptive_repeats
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -66,8 +68,8 @@ def run(
     if not isinstance(study, Study):
         study = load_study(study)
     bench = Workbench(study, store_folder(store))
-    bench.run(watcher, again=again, retry_failed=retry_failed)
-    return Records(bench.records())
+    bench.run(watcher, again=again, retry_failed=retry_failed, propose=adaptive_repeats(bench))
+    return Records(bench.snapshot().records)
 
 
 def records(study: Study | str | Path | None = None, *, store: str | Path | None = None) -> Records:
@@ -78,7 +80,7 @@ def records(study: Study | str | Path | None = None, *, store: str | Path | None
             return Records(last_attempts(opened.records()))
     if not isinstance(study, Study):
         study = load_study(study)
-    return Records(Workbench(study, folder).records())
+    return Records(Snapshot.of(study, folder).records)
 
 
 def fit(study: Study | str | Path, *, store: str | Path | None = None) -> list[Calibration]:
@@ -86,11 +88,11 @@ def fit(study: Study | str | Path, *, store: str | Path | None = None) -> list[C
 
     Runs nothing: `paceline calibrate` measures what the model needs besides the study.
     """
-    from paceline.modelbench import calibrate  # noqa: PLC0415  SciPy takes a second to load
+    from paceline.campaigns import keep_models  # noqa: PLC0415  SciPy takes a second to load
 
     if not isinstance(study, Study):
         study = load_study(study)
-    return calibrate(Workbench(study, store_folder(store)))
+    return keep_models(Snapshot.of(study, store_folder(store)))
 
 
 def predict(

@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from paceline.errors import SpecError
+from paceline.prepared import PreparedStudy
 from paceline.spec import read_study
 from paceline.workbench import Workbench
 from schemas import assert_valid
@@ -78,7 +79,7 @@ def test_three_ranks_pass_bytes_round(tmp_path: Path) -> None:
 
 
 def test_what_cannot_be_done_is_skipped_with_the_reason(tmp_path: Path) -> None:
-    plan = Workbench(read_study(study(["push_pull", "send_recv"], workers=[1, 2, 3])), tmp_path).plan()
+    plan = Workbench(read_study(study(["push_pull", "send_recv"], workers=[1, 2, 3])), tmp_path).snapshot().plan
 
     assert [run.trial.id.rpartition("-")[0] for run in plan.runs] == ["null-allreduce.send_recv.2w1t"]
     reasons = [skip.reason for skip in plan.skipped]
@@ -92,9 +93,9 @@ def test_two_frameworks_need_no_proof(tmp_path: Path) -> None:
     data["framework"] = {"name": ["torch", "keras-jax"]}
     bench = Workbench(read_study(data), tmp_path)
 
-    assert set(bench.frameworks) == {"torch", "keras-jax"}
-    assert not bench.proving
-    assert "offers no collective operations by themselves" in [skip.reason for skip in bench.plan().skipped]
+    assert set(bench.prepared.frameworks) == {"torch", "keras-jax"}
+    assert not bench.prepared.proving
+    assert "offers no collective operations by themselves" in [skip.reason for skip in bench.snapshot().plan.skipped]
 
 
 def test_a_fault_ends_the_run(tmp_path: Path) -> None:
@@ -116,7 +117,7 @@ def test_wrong_studies_are_refused(changed: dict[str, Any], message: str, tmp_pa
     data = study("all_reduce")
     data["workload"] |= changed
     with pytest.raises(SpecError, match=message):
-        Workbench(read_study(data), tmp_path).plan()
+        PreparedStudy.of(read_study(data))
 
 
 def test_commands_show_tables_and_print_what_their_schemas_say(tmp_path: Path) -> None:

@@ -8,8 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from paceline.errors import SpecError
 from paceline.frameworks.null import NULL, Null
-from paceline.plan import Proposal, Trial
+from paceline.plan import Proposal, Trial, expand
 from paceline.plan.process import Process, Topology
 from paceline.record import OutcomeKind, Record
 from paceline.run import Budget
@@ -38,9 +39,9 @@ class StuckSite(LocalSite):
 
 def test_defect_of_an_adapter_is_an_outcome_and_the_other_trial_runs(tmp_path: Path) -> None:
     bench = Workbench(read_study(study_of(cluster={"workers_per_host": [2, 1]}, measure={"repeats": 1})), tmp_path)
-    bench.frameworks["null"] = BrokenForTwo()
+    bench.prepared = replace(bench.prepared, frameworks={"null": BrokenForTwo()})
     bench.run()
-    records = {record.trial.workers: record for record in bench.records()}
+    records = {record.trial.workers: record for record in bench.snapshot().records}
 
     assert records[1].ok
     assert records[2].outcome.kind is OutcomeKind.FAILED
@@ -50,9 +51,9 @@ def test_defect_of_an_adapter_is_an_outcome_and_the_other_trial_runs(tmp_path: P
 
 def test_process_that_will_not_die_is_a_doubt_and_loses_no_sample(tmp_path: Path) -> None:
     bench = Workbench(read_study(study_of(measure={"repeats": 2})), tmp_path)
-    bench.site = StuckSite()
+    bench.prepared = replace(bench.prepared, site=StuckSite())
     bench.run()
-    records = bench.records()
+    records = bench.snapshot().records
 
     assert [record.ok for record in records] == [True, True]
     assert all("stuck" in {doubt.code for doubt in record.doubts} for record in records)
@@ -79,12 +80,17 @@ def test_what_was_recorded_with_more_cores_can_be_read_with_fewer(tmp_path: Path
         read_study(study_of({"time": "real", "compute_s": 0}, measure={"repeats": 1, "steps": 2})), tmp_path
     )
     bench.run()
-    fewer = Workbench(bench.study, tmp_path)
-    limits = fewer.site.limits()
-    fewer.site.limits = lambda: replace(limits, cores_per_host=0)  # type: ignore[method-assign]
+    catalog = bench.prepared.catalog
+    catalog = replace(catalog, site=replace(catalog.site, cores_per_host=0))
+    expanded = tuple(expand(bench.prepared.study, catalog))
+    bench.prepared = replace(bench.prepared, catalog=catalog, expanded=expanded)
+    fewer = bench.snapshot()
 
-    assert len(fewer.records()) == 1
-    assert fewer.comparison().rows[0].throughput is not None
+    assert all(trial.missing_cores for trial in expanded)
+    assert len(fewer.records) == 1
+    assert fewer.comparison.rows[0].throughput is not None
+    with pytest.raises(SpecError, match="cores a host"):
+        fewer.plan_for()
 
 
 @pytest.mark.parametrize("kind", ["hang", "memory"])
@@ -92,11 +98,11 @@ def test_what_other_limits_have_ended_is_run_again(tmp_path: Path, kind: str) ->
     tight = {"hang": {"time_limit": "3s"}, "memory": {"memory_limit": "60MiB"}}[kind]
     data = study_of({"fault": kind, "fault_bytes": "100MiB"}, measure={"repeats": 1, **tight})
     Workbench(read_study(data), tmp_path).run()
-    same = Workbench(read_study(data), tmp_path).plan()
+    same = Workbench(read_study(data), tmp_path).snapshot().plan
     wider = study_of({"fault": kind, "fault_bytes": "100MiB"}, measure={"repeats": 1, "time_limit": "7min"})
 
     assert len(same.runs) == 0
-    assert len(Workbench(read_study(wider), tmp_path).plan().runs) == 1
+    assert len(Workbench(read_study(wider), tmp_path).snapshot().plan.runs) == 1
 
 
 def test_study_of_which_nothing_can_run_does_not_exit_with_zero(tmp_path: Path) -> None:

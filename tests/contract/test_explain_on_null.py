@@ -8,9 +8,8 @@ import pytest
 
 from causes import POINTS, explained, judged
 from paceline.explain.finding import CAUSES
-from paceline.plan import expand
+from paceline.prepared import PreparedStudy
 from paceline.spec import load_study
-from paceline.workbench import Workbench
 from planted import APART, CASES, LEAST, PLANTED, cases
 from schemas import assert_valid
 from street import paceline, run_study, study_of, to_toml
@@ -88,8 +87,7 @@ def test_experiments_are_studies_that_load_and_hold_the_trial_beside_the_change(
     document = json.loads(paceline(place, "explain", "slow.toml", "--json").stdout)
     known = {one["trial"] for one in document["explanations"]}
     for path in files:
-        bench = Workbench(load_study(path), place / "store")
-        trials = {one.trial.id for one in expand(bench.study, bench.catalog())}
+        trials = {expanded.trial.id for expanded in PreparedStudy.of(load_study(path)).expanded}
         assert len(trials) == 2
         assert trials & known
 

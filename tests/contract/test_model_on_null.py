@@ -7,9 +7,10 @@ import json
 import numpy as np
 import pytest
 
+from paceline.campaigns import companions_of, keep_models
 from paceline.model.forecast.predict import conditions_for, predict
-from paceline.modelbench import calibrate, companions, evidence, split_validation
 from paceline.record import summarize
+from paceline.recorded import split_validation
 from paceline.spec import read_study
 from paceline.workbench import Workbench
 from street import paceline, run_study, study_of, to_toml
@@ -114,7 +115,7 @@ def measured(law, folder) -> Workbench:
     """All that a calibration on one and two workers needs."""
     bench = Workbench(read_study(calibrated_study(law)), folder)
     bench.run()
-    for companion in companions(bench):
+    for companion in companions_of(bench):
         Workbench(companion, bench.folder).run()
     return bench
 
@@ -126,14 +127,14 @@ def bench(tmp_path_factory) -> Workbench:
 
 @pytest.fixture(scope="module")
 def calibration(bench):
-    (found,) = calibrate(bench)
+    (found,) = keep_models(bench.snapshot())
     return found
 
 
 @pytest.fixture(scope="module", params=SEEDS)
 def law_and_calibration(request, tmp_path_factory):
     law = random_law(request.param)
-    (found,) = calibrate(measured(law, tmp_path_factory.mktemp("law")))
+    (found,) = keep_models(measured(law, tmp_path_factory.mktemp("law")).snapshot())
     return law, found
 
 
@@ -191,10 +192,10 @@ def test_four_times_the_workers_are_predicted_within_two_per_cent(calibration, t
 
 
 def test_families_are_told_apart_by_knobs(bench):
-    (one,) = evidence(bench)
+    (model,) = bench.snapshot().models
 
-    assert {training.trial.workers for training in one.trainings} == {1, 2}
-    assert {collective.operation for collective in one.collectives} == {"all_reduce"}
+    assert {training.trial.workers for training in model.evidence.trainings} == {1, 2}
+    assert {collective.operation for collective in model.evidence.collectives} == {"all_reduce"}
 
 
 def test_the_command_line_calibrates_predicts_and_answers_in_json(tmp_path):

@@ -139,8 +139,8 @@ def test_every_placeholder_is_filled_in_with_the_value_of_the_trial(tmp_path: Pa
         "measure": {"seed": 5},
     }
     bench = Workbench(read_study(data, source=str(tmp_path / "s.toml")), tmp_path / "store")
-    (trial,) = bench.trials()
-    workload = bench.workload(trial.workload.model, trial.workload.options)
+    (trial,) = bench.prepared.trials
+    workload = bench.prepared.catalog.workload(trial.workload.model, trial.workload.options)
     inputs = prepare_inputs(workload, trial, tmp_path / "cache", tmp_path / "run", needs_weights=False)
 
     assert inputs.facts["arguments"] == ["8", "16", "2", "1", "5"]
@@ -151,7 +151,7 @@ def test_changed_script_is_another_trial(tmp_path: Path) -> None:
         (tmp_path / "train.py").write_text(text, encoding="utf-8")
         workload = {"script": "train.py", "batch_per_worker": 8, "arguments": arguments}
         study = read_study({"study": {"name": "s"}, "workload": workload}, source=str(tmp_path / "s.toml"))
-        (trial,) = Workbench(study, tmp_path / "store").trials()
+        (trial,) = Workbench(study, tmp_path / "store").prepared.trials
         return trial.id
 
     assert identity("a = 1") == identity("a = 1")
@@ -166,7 +166,9 @@ def test_graph_frameworks_refuse_a_script_and_a_script_refuses_a_model(tmp_path:
             "workload": {**workload, "batch_per_worker": 8},
             "framework": {"name": framework},
         }
-        (skip,) = Workbench(read_study(data, source=str(tmp_path / "s.toml")), tmp_path / "store").plan().skipped
+        (skip,) = (
+            Workbench(read_study(data, source=str(tmp_path / "s.toml")), tmp_path / "store").snapshot().plan.skipped
+        )
 
         assert "runs a" in skip.reason
 

@@ -7,12 +7,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from paceline.cli.run import adaptive_repeats
 from paceline.compare import compare
 from paceline.frameworks.null import law_step_s
 from paceline.record import OutcomeKind, Record, summarize
 from paceline.spec import read_study
-from paceline.workbench import Workbench
+from paceline.workbench import Workbench, adaptive_repeats
 from street import run_study, study_of
 
 
@@ -159,8 +158,8 @@ def adaptive(knobs: dict[str, object], until: str, folder: Path) -> int:
     """How many runs an adaptive study took."""
     study = read_study(study_of(knobs, measure={"repeats": {"min": 2, "max": 6, "until": until}}))
     bench = Workbench(study, folder)
-    bench.run(propose=adaptive_repeats(study, bench))
-    return len(bench.records())
+    bench.run(propose=adaptive_repeats(bench))
+    return len(bench.snapshot().records)
 
 
 def test_adaptive_repeats_go_on_to_the_maximum_while_the_interval_is_too_wide(tmp_path: Path) -> None:

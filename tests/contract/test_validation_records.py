@@ -8,9 +8,9 @@ import pytest
 
 from paceline.model.validation.split import read_split
 from paceline.model.validation.structural import Structural
-from paceline.modelbench import split_validation
 from paceline.record import MEASUREMENT
 from paceline.record.archive import read_archive
+from paceline.recorded import split_validation
 
 VALIDATION = Path(__file__).parents[2] / "validation"
 SPLITS = sorted((VALIDATION / "splits").glob("*.toml"))

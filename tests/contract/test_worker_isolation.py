@@ -13,10 +13,10 @@ import pytest
 from paceline.environments import Environment, HostInterpreter
 from paceline.frameworks import known_frameworks, load_framework
 from paceline.plan.job import JOB_VERSION
+from paceline.prepared import environment_of
 from paceline.run.outcome import EXIT_MEMORY
 from paceline.run.runner import variables_of
 from paceline.run.worker_source import worker_folder
-from paceline.workbench import environment_of
 
 WORKER = Path(__file__).parents[2] / "src" / "paceline_worker"
 LOOK = """

@@ -15,8 +15,8 @@ import pytest
 
 from engines.engine_rig import PATIENCE_S, Hosts, start_ray, start_slurm, start_ssh
 from paceline.record import OutcomeKind, Record
+from paceline.record.reading import open_store
 from paceline.sites.lab.site import LabSite
-from paceline.workbench import open_store
 from street import command_environment, study_of, to_toml
 
 STATE = LabSite().state()

@@ -30,30 +30,26 @@ def add_parser(commands: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
+    from paceline.campaigns import keep_models, measure_for_model
     from paceline.model.fitting.kept import calibrations_path
-    from paceline.modelbench import calibrate, companions, proposer
     from paceline.run import Budget
 
     try:
         seconds = parse_quantity(args.budget, SECONDS)
     except ValueError as error:
         raise PacelineError(f"--budget: {error}", hint="write it like --budget 10min") from None
-    study = load_study(args.study)
-    bench = Workbench(study, store_folder(args.store))
+    bench = Workbench(load_study(args.study), store_folder(args.store))
     if not args.no_run:
-        for companion in companions(bench):
-            say(f"for the model: {companion.name}")
-            Workbench(companion, bench.folder).run(Narrator())
-        propose = proposer(bench) if seconds > 0 and not study.of_collectives else None
-        bench.run(Narrator(), propose=propose, budget=Budget(seconds=seconds))
-    found = calibrate(bench)
-    path = calibrations_path(bench.folder, study.name)
+        measure_for_model(bench, Narrator(), Budget(seconds=seconds))
+    snapshot = bench.snapshot()
+    calibrations = keep_models(snapshot)
+    path = calibrations_path(snapshot.folder, snapshot.study.name)
     if args.json:
-        emit({"calibrations": [_json(one) for one in found], "file": str(path)})
+        emit({"calibrations": [_json(calibration) for calibration in calibrations], "file": str(path)})
     else:
         from paceline.report.model import calibration_text
 
-        show("\n\n".join(calibration_text(one, width()) for one in found))
+        show("\n\n".join(calibration_text(calibration, width()) for calibration in calibrations))
         say(f"kept in {path}")
         say(f"next: {command(args, 'predict', args.study, '--workers 1..64')}")
     return 0

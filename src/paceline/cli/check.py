@@ -29,7 +29,7 @@ def main(args: argparse.Namespace) -> int:
     study = load_study(args.study)
     bench = Workbench(study, store_folder(args.store), proving=True)
     bench.run(Narrator(), retry_failed=args.retry_failed, only_proof=True)
-    proofs = list(bench.fairness().proofs.values())
+    proofs = list(bench.snapshot().fairness.proofs.values())
     if args.json:
         emit({"study": study.name, "proofs": [proof.to_json() for proof in proofs]})
     else:

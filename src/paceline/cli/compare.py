@@ -6,13 +6,12 @@ import argparse
 from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
-from paceline.compare import Collectives, Comparison
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
+from paceline.snapshot import Snapshot
 from paceline.spec import load_study
 from paceline.stats import MARGIN
 from paceline.units import FRACTION, parse_quantity
-from paceline.workbench import Workbench
 
 
 def add_parser(commands: Any) -> None:
@@ -33,31 +32,35 @@ def add_comparison_flags(parser: argparse.ArgumentParser) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    found = make_comparison(args)
+    results = recorded_snapshot(args).results
     if args.json:
-        emit(found.to_json())
+        emit(results.to_json())
     else:
         from paceline.report.text import results_text
 
-        show(results_text(found, width()))
+        show(results_text(results, width()))
         say(f"next: {command(args, 'report', args.study)}")
     return 0
 
 
-def make_comparison(args: argparse.Namespace) -> Comparison | Collectives:
-    """The comparison that the flags ask for, or tables of collectives; an error when nothing is recorded."""
-    study = load_study(args.study)
+def recorded_snapshot(args: argparse.Namespace) -> Snapshot:
+    """The snapshot of the study that the flags name, compared as they ask.
+
+    Raises:
+        PacelineError: a flag is wrong, or nothing is recorded.
+    """
     try:
         margin = parse_quantity(args.margin, FRACTION)
         if margin <= 0:
             raise ValueError(f"{args.margin!r} should be above zero")
     except ValueError as error:
         raise PacelineError(f"--margin: {error}", hint="write it like --margin 2%") from None
-    bench = Workbench(study, store_folder(args.store))
-    if not bench.records():
+    snapshot = Snapshot.of(
+        load_study(args.study), store_folder(args.store), margin=margin, across_machines=args.across_machines
+    )
+    if not snapshot.records:
         raise PacelineError(
-            f"{args.study}: nothing is recorded yet in {bench.folder}",
+            f"{args.study}: nothing is recorded yet in {snapshot.folder}",
             hint=f"measure it: {command(args, 'run', args.study)}",
         )
-    comparison = bench.comparison(margin=margin, across_machines=args.across_machines)
-    return bench.collectives(comparison) if study.of_collectives else comparison
+    return snapshot

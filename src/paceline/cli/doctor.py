@@ -6,12 +6,13 @@ import argparse
 from typing import Any
 
 from paceline.cli.output import add_common, emit, say
+from paceline.environments import examined
 from paceline.errors import PacelineError
 from paceline.frameworks import Framework, known_frameworks, load_framework
+from paceline.prepared import environment_of
 from paceline.run.host_state import machine, moment
 from paceline.sites import known_sites, load_site
 from paceline.units import format_bytes
-from paceline.workbench import environment_of, examined
 
 READY = {"ready": "ready", "buildable": "buildable", "stale": "buildable", "broken": "buildable"}
 """State of an environment → state of its framework; whatever can be mended by building is buildable."""

@@ -7,9 +7,8 @@ from collections.abc import Callable
 from typing import Any
 
 from paceline.cli.output import add_common, emit, say
-from paceline.environments import Environment, known_environments, load_environment
+from paceline.environments import Environment, examined, known_environments, load_environment
 from paceline.units import format_bytes
-from paceline.workbench import examined
 
 
 def add_parser(commands: Any) -> None:

@@ -6,12 +6,12 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.cli.output import add_common, command, emit, say, show, tell_outdated, width
 from paceline.errors import PacelineError, RegressionError
 from paceline.folders import store_folder
+from paceline.snapshot import Snapshot
 from paceline.spec import load_study
 from paceline.units import FRACTION, parse_quantity
-from paceline.workbench import Workbench
 
 LEAST = "2%"
 
@@ -36,55 +36,55 @@ def add_parser(commands: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from paceline.explainbench import explain_study, explain_trial, gaps_of
-
-    folder = store_folder(args.store)
-    is_study = args.what.endswith(".toml") or Path(args.what).exists()
     if args.regressions:
         return _regressions(args)
+    is_study = args.what.endswith(".toml") or Path(args.what).exists()
     if is_study:
-        bench = _bench(args)
-        comparison = bench.comparison()
-        found = explain_study(bench, {row.trial: row.label for row in comparison.rows}, only=args.trial)
-        gaps = gaps_of(bench, comparison) if args.trial is None else []
+        snapshot = _snapshot(args)
+        explanations = [one for one in snapshot.explanations if args.trial in {None, one.trial}]
+        gaps = snapshot.gaps if args.trial is None else []
+        tell_outdated(args, snapshot, args.what)
     else:
-        found, gaps = [explain_trial(folder, args.what)], []
-    if not found:
+        from paceline.recorded import explain_trial
+
+        explanations, gaps = [explain_trial(store_folder(args.store), args.what)], []
+    if not explanations:
+        which = f"of {args.trial} " if args.trial else ""
         raise PacelineError(
-            f"{args.what}: nothing is recorded {f'of {args.trial} ' if args.trial else ''}in {folder}",
+            f"{args.what}: nothing is recorded {which}in {store_folder(args.store)}",
             hint=f"measure it: {command(args, 'run', args.what)}",
         )
     if args.experiments:
-        _write_experiments(Path(args.experiments), found)
+        _write_experiments(Path(args.experiments), explanations)
     if args.json:
-        emit({"explanations": [one.to_json() for one in found], "gaps": [one.to_json() for one in gaps]})
+        emit({"explanations": [one.to_json() for one in explanations], "gaps": [one.to_json() for one in gaps]})
         return 0
     from paceline.report.explanation import explanation_text, gap_text
 
-    show("\n\n\n".join([*(explanation_text(one, width()) for one in found), gap_text(gaps, width())]).rstrip())
+    show("\n\n\n".join([*(explanation_text(one, width()) for one in explanations), gap_text(gaps, width())]).rstrip())
     say(f"next: {command(args, 'recommend' if is_study else 'export', args.what if is_study else '')}".rstrip())
     return 0
 
 
-def _bench(args: argparse.Namespace) -> Workbench:
+def _snapshot(args: argparse.Namespace) -> Snapshot:
     study = load_study(args.what)
     if study.of_collectives:
         raise PacelineError(
             f"{args.what}: measures collectives, which have no step to explain",
             hint=f"see their tables: {command(args, 'report', args.what)}",
         )
-    return Workbench(study, store_folder(args.store))
+    return Snapshot.of(study, store_folder(args.store))
 
 
 def _regressions(args: argparse.Namespace) -> int:
+    from paceline.explain.history import history
     from paceline.explain.regression import change_points
-    from paceline.explainbench import history
 
     try:
         least = parse_quantity(args.least, FRACTION)
     except ValueError as error:
         raise PacelineError(f"--least: {error}", hint="write it like --least 2%") from None
-    series = history(_bench(args))
+    series = history(_snapshot(args).records)
     if not series:
         raise PacelineError(
             f"{args.what}: nothing is recorded yet", hint=f"measure it: {command(args, 'run', args.what)}"

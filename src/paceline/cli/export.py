@@ -11,11 +11,12 @@ from typing import Any
 from paceline.cli.output import add_common, command, emit, say
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
-from paceline.record import MEASUREMENT, Record
+from paceline.record import MEASUREMENT, Record, last_attempts
 from paceline.record.archive import write_archive
 from paceline.record.export import to_csv, to_json, write_parquet, write_text
+from paceline.record.reading import open_store
+from paceline.snapshot import Snapshot
 from paceline.spec import load_study
-from paceline.workbench import Workbench, last_attempts, open_store
 
 TRACES = ("perfetto", "chakra")
 FILES = {"parquet": (write_parquet, "samples.parquet"), "archive": (write_archive, "records.zip")}
@@ -118,7 +119,7 @@ def chosen(args: argparse.Namespace) -> list[Record]:
     """The records of the study, or of the whole store."""
     folder = store_folder(args.store)
     if args.study:
-        records = Workbench(load_study(args.study), folder).records()
+        records = Snapshot.of(load_study(args.study), folder).records
     else:
         with open_store(folder) as store:
             records = last_attempts(store.records())

@@ -5,12 +5,14 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show
 from paceline.errors import SpecError
 from paceline.folders import store_folder
+from paceline.plan import Trial
 from paceline.spec import load_study
 
 KINDS = ("nccl-tests", "osu", "layers", "kineto")
@@ -111,15 +113,15 @@ def _records(args: argparse.Namespace) -> int:
 
 def _as_run(args: argparse.Namespace) -> int:
     from paceline.model.foreign.profiled import run_of
+    from paceline.prepared import PreparedStudy
     from paceline.record import Store
-    from paceline.workbench import Workbench
     from paceline.workloads import Graph
     from paceline.workloads.cost import cost
 
     study = load_study(args.study)
-    bench = Workbench(study, store_folder(args.store))
-    trial = _trial_of(args, bench)
-    workload = bench.workload(trial.workload.model, trial.workload.options)
+    folder, prepared = store_folder(args.store), PreparedStudy.of(study)
+    trial = _trial_of(args, prepared.trials)
+    workload = prepared.catalog.workload(trial.workload.model, trial.workload.options)
     paths = [Path(name) for name in args.file]
     record = run_of(
         [_text(path) for path in paths],
@@ -128,7 +130,7 @@ def _as_run(args: argparse.Namespace) -> int:
         started=max(path.stat().st_mtime for path in paths),
         gradient_bytes=cost(workload).gradient_bytes if isinstance(workload, Graph) else None,
     )
-    with Store.open(bench.folder, create=True) as store:
+    with Store.open(folder, create=True) as store:
         store.add(record)
     told = {"run": record.run_id, "steps": record.samples.num_rows // trial.ranks if record.samples else 0}
     if args.json:
@@ -139,7 +141,7 @@ def _as_run(args: argparse.Namespace) -> int:
                 "kind": "kineto",
                 "workers": trial.workers,
                 "tells": told,
-                "kept_in": str(bench.folder),
+                "kept_in": str(folder),
             }
         )
     else:
@@ -148,11 +150,11 @@ def _as_run(args: argparse.Namespace) -> int:
     return 0
 
 
-def _trial_of(args: argparse.Namespace, bench: Any) -> Any:
+def _trial_of(args: argparse.Namespace, trials: Sequence[Trial]) -> Trial:
     """The one trial of the study that the flags name."""
     wanted = {"workers": args.workers, "hosts": args.hosts if args.hosts > 1 else None, "batch": args.batch}
 
-    def matches(trial: Any) -> bool:
+    def matches(trial: Trial) -> bool:
         own = {"workers": trial.workers, "hosts": trial.cluster.hosts, "batch": trial.workload.batch_per_worker}
         network = trial.cluster.network.label if trial.cluster.network else None
         return (
@@ -161,13 +163,13 @@ def _trial_of(args: argparse.Namespace, bench: Any) -> Any:
             and args.network in (None, network)
         )
 
-    found = [trial for trial in bench.trials() if matches(trial)]
-    if len(found) != 1:
+    fitting = [trial for trial in trials if matches(trial)]
+    if len(fitting) != 1:
         raise SpecError(
-            f"{args.study}: {len(found)} trials fit",
+            f"{args.study}: {len(fitting)} trials fit",
             hint="name one with --workers, --hosts, --batch, --framework and --network",
         )
-    return found[0]
+    return fitting[0]
 
 
 def _text(path: Path) -> str:

@@ -6,7 +6,10 @@ import argparse
 import json
 import shutil
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from paceline.snapshot import Snapshot
 
 WIDTH = 80
 """Columns that everything fits in."""
@@ -47,3 +50,13 @@ def show(text: str) -> None:
 def width() -> int:
     """Columns of the terminal; WIDTH where there is none, so that a file looks the same everywhere."""
     return max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH
+
+
+def tell_outdated(args: argparse.Namespace, snapshot: Snapshot, study: str) -> None:
+    """Say which kept calibrations are older than the records, and how to renew them."""
+    if snapshot.outdated:
+        renew = command(args, "calibrate", study, "--no-run")
+        say(
+            f"The kept calibration is older than the records or this version ({', '.join(snapshot.outdated)}): "
+            f"this answer uses a fresh fit. Keep it: {renew}"
+        )

@@ -10,9 +10,9 @@ from paceline.cli.output import add_common, command, emit, say, show
 from paceline.compare.labels import label_rows
 from paceline.folders import store_folder
 from paceline.plan import Plan
+from paceline.snapshot import Snapshot
 from paceline.spec import load_study
 from paceline.units import format_seconds
-from paceline.workbench import Workbench
 
 
 def add_parser(commands: Any) -> None:
@@ -23,8 +23,7 @@ def add_parser(commands: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    study = load_study(args.study)
-    plan = Workbench(study, store_folder(args.store)).plan()
+    plan = Snapshot.of(load_study(args.study), store_folder(args.store)).plan
     if args.json:
         emit(plan.to_json())
         return 0

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.cli.output import add_common, command, emit, say, show, tell_outdated, width
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.spec import load_study
@@ -124,9 +124,19 @@ def _calibrations(args: argparse.Namespace) -> Sequence[Calibration]:
 
     if args.device:
         return [_guess(args)]
-    study = load_study(args.study).name if args.study else None
     wanted = {key: getattr(args, key) for key in ("framework", "strategy", "model") if getattr(args, key)}
-    return chosen(kept_calibrations(store_folder(args.store), study), wanted)
+    if not args.study:
+        return chosen(kept_calibrations(store_folder(args.store)), wanted)
+    from paceline.snapshot import Snapshot
+
+    snapshot = Snapshot.of(load_study(args.study), store_folder(args.store))
+    if not snapshot.calibrations:
+        raise PacelineError(
+            f"{args.study}: not calibrated in {snapshot.folder}",
+            hint=f"calibrate it: {command(args, 'calibrate', args.study)}",
+        )
+    tell_outdated(args, snapshot, args.study)
+    return chosen(snapshot.calibrations, wanted)
 
 
 def _guess(args: argparse.Namespace) -> Calibration:

@@ -6,7 +6,7 @@ import argparse
 import shlex
 from typing import Any
 
-from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.cli.output import add_common, command, emit, say, show, tell_outdated, width
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.spec import load_study
@@ -48,7 +48,7 @@ def add_parser(commands: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from paceline.advicebench import recommend, try_out
+    from paceline.campaigns import Recommended, try_out
     from paceline.cli.run import Narrator
     from paceline.recommend.objective import Prices, wish_for
     from paceline.run import Budget
@@ -66,10 +66,25 @@ def main(args: argparse.Namespace) -> int:
     except ValueError as error:
         raise PacelineError(f"--budget: {error}", hint="write it like --budget 10min") from None
     bench = Workbench(load_study(args.study), store_folder(args.store))
-    budget = Budget(seconds=seconds)
-    answer = try_out(bench, wish, Narrator(), budget) if args.try_ else recommend(bench, wish)
+    snapshot = bench.snapshot()
+    if snapshot.study.of_collectives:
+        raise PacelineError(
+            f"{args.study}: measures collectives and trains nothing",
+            hint="recommend for a study with a model: paceline recommend STUDY",
+        )
+    if not snapshot.records:
+        raise PacelineError(
+            f"{args.study}: nothing is recorded yet in {snapshot.folder}",
+            hint=f"measure it: {command(args, 'calibrate', args.study)}",
+        )
+    if args.try_:
+        answer = try_out(bench, wish, Narrator(), Budget(seconds=seconds))
+    else:
+        answer = Recommended(advice=snapshot.advice(wish), snapshot=snapshot)
+    tell_outdated(args, answer.snapshot, args.study)
     if args.json:
-        emit({"study": bench.study.name, **answer.advice.to_json(), "tried": [one.to_json() for one in answer.tried]})
+        tried = [outcome.to_json() for outcome in answer.tried]
+        emit({"study": snapshot.study.name, **answer.advice.to_json(), "tried": tried})
     else:
         from paceline.report.advice import advice_text
 

@@ -4,33 +4,23 @@ from __future__ import annotations
 
 import argparse
 import json
-from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paceline.cli.compare import add_comparison_flags, make_comparison
-from paceline.cli.output import WIDTH, add_common, command, say, show, width
+from paceline.cli.compare import add_comparison_flags, recorded_snapshot
+from paceline.cli.output import WIDTH, add_common, command, say, show, tell_outdated, width
 from paceline.errors import PacelineError, StoreError
-from paceline.folders import store_folder
-from paceline.record import MEASUREMENT, Record
 from paceline.record.export import write_text
-from paceline.spec import Study, load_study
-from paceline.workbench import Workbench
+from paceline.report.gather import environments_of, last_runs, machines_of, resources_of, source_of, timelines_of
 
 if TYPE_CHECKING:
-    from paceline.compare import Collectives, Comparison, Row
-    from paceline.explain.explanation import Explanation
-    from paceline.model.forecast.predict import Prediction
-    from paceline.model.foreign.traces import Span
     from paceline.recommend.recommendation import Advice
-    from paceline.record.usage import Usage
     from paceline.report.page import ReportData
+    from paceline.snapshot import Snapshot
 
-MOST_ROWS = 12
-"""Rows whose last run is drawn step by step and second by second; more nobody looks at."""
-MOST_SPANS = 6000
-"""Of all timelines of a page: with thousands of ranks one is enough."""
 FILES = ("html", "markdown", "latex", "svg")
+"""Flags that ask for a file of figures, for which all stages are asked."""
 
 
 def add_parser(commands: Any) -> None:
@@ -49,17 +39,15 @@ def add_parser(commands: Any) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    study = load_study(args.study)
-    found = make_comparison(args)
-    records = Workbench(study, store_folder(args.store)).records()
+    snapshot = recorded_snapshot(args)
     files = any(getattr(args, name) for name in FILES)
     if files:
-        data = gather(args, study, found, records)
+        data = report_data(args, snapshot)
         _write(args, data)
         if not args.json and not args.output:
             show(_in_short(data, args.html))
     if args.json or args.output or not files:
-        text = _document(args, study, found, records) if args.json else _text(args, study, found, records)
+        text = _document(args, snapshot) if args.json else _text(args, snapshot)
         if args.output:
             write_text(text, Path(args.output))
             say(f"written: {args.output}")
@@ -69,30 +57,17 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def gather(
-    args: argparse.Namespace, study: Study, found: Comparison | Collectives, records: Sequence[Record]
-) -> ReportData:
+def report_data(args: argparse.Namespace, snapshot: Snapshot) -> ReportData:
     """Everything that a page shows, from all stages."""
-    from paceline.report.page import ReportData, Source
+    from paceline.report.page import ReportData
 
-    rows = _last_runs(found, records)
-    return ReportData(
-        study=study.name,
-        question=study.question,
-        results=found,
-        source=Source(
-            runs=len(records),
-            began=min(record.started for record in records),
-            ended=max(record.started + record.elapsed_s for record in records),
-            versions=tuple(dict.fromkeys(record.paceline for record in records)),
-        ),
-        curves=_curves(args, study, found, records),
-        explanations=_explanations(args, study, found),
-        advice=_advice(args, study, found),
-        timelines=_timelines(rows),
-        resources=_resources(rows),
-        machines=_machines(records),
-        environments=_environments(records),
+    measured = ReportData(
+        study=snapshot.study.name,
+        question=snapshot.study.question,
+        results=snapshot.results,
+        source=source_of(snapshot.records),
+        machines=machines_of(snapshot.records),
+        environments=environments_of(snapshot.records),
         command=command(args, "run", args.study, "--again"),
         commands={
             "run": command(args, "run", args.study),
@@ -100,29 +75,28 @@ def gather(
             "check": command(args, "check", "fairness", args.study),
         },
     )
+    if snapshot.study.of_collectives:
+        return measured
+    from paceline.report.outlook import curves
+
+    runs = last_runs(snapshot.comparison, snapshot.records)
+    tell_outdated(args, snapshot, args.study)
+    return replace(
+        measured,
+        curves=curves(snapshot.comparison, [record.trial for record in snapshot.records], snapshot.calibrations),
+        explanations=snapshot.explanations,
+        advice=_advice(snapshot),
+        timelines=timelines_of(runs),
+        resources=resources_of(runs),
+    )
 
 
-def _explanations(args: argparse.Namespace, study: Study, found: Comparison | Collectives) -> Sequence[Explanation]:
-    from paceline.compare import Comparison
-    from paceline.explainbench import explain_study
-
-    if not isinstance(found, Comparison):
-        return ()
-    bench = Workbench(study, store_folder(args.store))
-    return explain_study(bench, {row.trial: row.label for row in found.rows})
-
-
-def _advice(args: argparse.Namespace, study: Study, found: Comparison | Collectives) -> Advice | None:
+def _advice(snapshot: Snapshot) -> Advice | None:
     """For the plainest goal; None where nothing can be recommended, which `recommend` itself says why."""
-    from paceline.advicebench import recommend
-    from paceline.compare import Comparison
     from paceline.recommend.objective import Prices, wish_for
 
-    if not isinstance(found, Comparison):
-        return None
     try:
-        wish = wish_for("throughput", Prices(epoch=None, price=None, power=None), "")
-        return recommend(Workbench(study, store_folder(args.store)), wish).advice
+        return snapshot.advice(wish_for("throughput", Prices(epoch=None, price=None, power=None), ""))
     except PacelineError:
         return None
 
@@ -135,44 +109,33 @@ def _in_short(data: ReportData, page: str | None) -> str:
     said = [f"Answer: {results_answer(data.results)}"]
     said += [f"Recommendation: {data.advice.sentence}"] if data.advice else []
     said += [f"Report: {page}"] if page else []
-    return "\n".join(paragraph(one, width()) for one in said)
+    return "\n".join(paragraph(sentence, width()) for sentence in said)
 
 
-def _machines(records: Sequence[Record]) -> list[dict[str, Any]]:
-    return list({record.machine["id"]: dict(record.machine) for record in records}.values())
-
-
-def _environments(records: Sequence[Record]) -> list[dict[str, Any]]:
-    return list({record.environment.get("name", "?"): dict(record.environment) for record in records}.values())
-
-
-def _text(args: argparse.Namespace, study: Study, found: Comparison | Collectives, records: Sequence[Record]) -> str:
+def _text(args: argparse.Namespace, snapshot: Snapshot) -> str:
     from paceline.report.text import report
 
     return report(
-        study=study.name,
-        question=study.question,
-        results=found,
-        machines=_machines(records),
-        environments=_environments(records),
+        study=snapshot.study.name,
+        question=snapshot.study.question,
+        results=snapshot.results,
+        machines=machines_of(snapshot.records),
+        environments=environments_of(snapshot.records),
         command=command(args, "run", args.study, "--again"),
         width=WIDTH if args.output else width(),
     )
 
 
-def _document(
-    args: argparse.Namespace, study: Study, found: Comparison | Collectives, records: Sequence[Record]
-) -> str:
-    from paceline.compare import Comparison
+def _document(args: argparse.Namespace, snapshot: Snapshot) -> str:
     from paceline.report.text import results_answer
 
     document = {
-        "study": study.name,
-        "question": study.question,
-        "answer": results_answer(found),
-        "comparison" if isinstance(found, Comparison) else "collectives": found.to_json(),
-        "machines": _machines(records),
-        "environments": _environments(records),
+        "study": snapshot.study.name,
+        "question": snapshot.study.question,
+        "answer": results_answer(snapshot.results),
+        "collectives" if snapshot.study.of_collectives else "comparison": snapshot.results.to_json(),
+        "machines": machines_of(snapshot.records),
+        "environments": environments_of(snapshot.records),
         "repeat_with": command(args, "run", args.study, "--again"),
     }
     return json.dumps(document, indent=1, allow_nan=False) + "\n"
@@ -207,64 +170,3 @@ def _write(args: argparse.Namespace, data: ReportData) -> None:
 def _save(text: str, file: str) -> None:
     write_text(text, Path(file))
     say(f"written: {file}")
-
-
-def _curves(
-    args: argparse.Namespace, study: Study, found: Comparison | Collectives, records: Sequence[Record]
-) -> dict[str, list[Prediction]]:
-    """What kept calibrations say; {} where there is none."""
-    from paceline.compare import Comparison
-    from paceline.model.fitting.kept import calibrations_path, kept_calibrations
-
-    folder = store_folder(args.store)
-    if not isinstance(found, Comparison) or not calibrations_path(folder, study.name).exists():
-        return {}
-    from paceline.modelbench import curves
-
-    return curves(found, [record.trial for record in records], kept_calibrations(folder, study.name))
-
-
-def _last_runs(found: Comparison | Collectives, records: Sequence[Record]) -> dict[str, Record]:
-    """Key of a row → its last good run, of the largest size of each family."""
-    from paceline.compare import Comparison
-    from paceline.compare.runs import fingerprint
-    from paceline.record.summary import measured_samples
-
-    if not isinstance(found, Comparison):
-        return {}
-    largest: dict[str, Row] = {}
-    for row in found.rows:
-        name = row.base or row.key
-        if row.throughput is not None and (name not in largest or row.workers > largest[name].workers):
-            largest[name] = row
-    runs: dict[str, Record] = {}
-    for row in list(largest.values())[:MOST_ROWS]:
-        mine = [
-            record
-            for record in records
-            if record.ok
-            and record.kind == MEASUREMENT
-            and record.trial.id == row.trial
-            and (record.machine.get("id"), fingerprint(record)) == (row.machine, row.fingerprint)
-            and measured_samples(record) is not None
-        ]
-        if mine:
-            runs[row.key] = max(mine, key=lambda record: record.repeat)
-    return runs
-
-
-def _timelines(runs: dict[str, Record]) -> dict[str, list[Span]]:
-    from paceline.model.foreign.measured_step import measured_spans
-
-    found: dict[str, list[Span]] = {}
-    for key, record in runs.items():
-        spans = measured_spans(record)
-        if not found or sum(map(len, found.values())) + len(spans) <= MOST_SPANS:
-            found[key] = spans
-    return found
-
-
-def _resources(runs: dict[str, Record]) -> dict[str, list[Usage]]:
-    from paceline.record.usage import usage_of
-
-    return {key: used for key, record in runs.items() if (used := usage_of(record))}

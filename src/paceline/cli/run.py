@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import argparse
-from collections.abc import Sequence
 from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.cli.plan import names_of
-from paceline.compare import Comparison, more_repeats
+from paceline.compare import Comparison
 from paceline.errors import RunIncompleteError
 from paceline.folders import store_folder
-from paceline.plan import Plan, PlannedRun, Proposal
+from paceline.plan import Plan, PlannedRun
 from paceline.record import PROOF, Record, summarize
 from paceline.run.host_state import machine
 from paceline.spec import Study, load_study
 from paceline.units import format_count, format_seconds
-from paceline.workbench import Workbench
+from paceline.workbench import Workbench, adaptive_repeats
 
 
 def add_parser(commands: Any) -> None:
@@ -99,50 +98,35 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str) -> C
     Raises:
         RunIncompleteError: some runs did not end well, or there was none.
     """
-    study = bench.study
-    new = bench.run(
-        Narrator(), retry_failed=args.retry_failed, again=args.again, propose=adaptive_repeats(study, bench)
-    )
-    records = bench.records()
-    comparison = bench.comparison()
-    plan = bench.plan()
+    new = bench.run(Narrator(), retry_failed=args.retry_failed, again=args.again, propose=adaptive_repeats(bench))
+    snapshot = bench.snapshot()
     if args.json:
+        key = "collectives" if snapshot.study.of_collectives else "comparison"
         emit(
             {
-                "study": study.name,
+                "study": snapshot.study.name,
                 "new": [run_json(record) for record in new],
-                "runs": [run_json(record) for record in records],
-                "skipped": plan.to_json()["skipped"],
-                **results_json(bench, comparison),
+                "runs": [run_json(record) for record in snapshot.records],
+                "skipped": [{"trial": trial, "reason": reason} for trial, reason in snapshot.skipped.items()],
+                key: snapshot.results.to_json(),
             }
         )
     else:
-        show_results(bench, comparison)
+        from paceline.report.text import results_text
+
+        show(results_text(snapshot.results, width()))
     here = machine()["id"]
-    failed = [record for record in records if not record.ok and record.machine["id"] == here]
-    missing = bench.catalog().unavailable
-    empty = {row.label for row in comparison.rows if row.outcome == "no numbers"}
-    if failed or missing or empty or not any(row.throughput for row in comparison.rows):
+    rows = snapshot.comparison.rows
+    failed = [record for record in snapshot.records if not record.ok and record.machine["id"] == here]
+    missing = snapshot.prepared.catalog.unavailable
+    empty = {row.label for row in rows if row.outcome == "no numbers"}
+    if failed or missing or empty or not any(row.throughput for row in rows):
         ids = {record.trial.id for record in failed}
         names = ", ".join(sorted(ids | set(missing) | empty)) or "no trial could run"
         raise RunIncompleteError(
             f"not every run ended well: {names}", hint=f"the reasons stand above; run them again: {again}"
         )
-    return comparison
-
-
-def results_json(bench: Workbench, comparison: Comparison) -> dict[str, Any]:
-    """What the records of the study say, for a program: a comparison, or tables of collectives."""
-    if bench.study.of_collectives:
-        return {"collectives": bench.collectives(comparison).to_json()}
-    return {"comparison": comparison.to_json()}
-
-
-def show_results(bench: Workbench, comparison: Comparison) -> None:
-    """The same for a person."""
-    from paceline.report.text import results_text
-
-    show(results_text(bench.collectives(comparison) if bench.study.of_collectives else comparison, width()))
+    return snapshot.comparison
 
 
 def tell_precision(study: Study, comparison: Comparison) -> None:
@@ -159,24 +143,6 @@ def tell_precision(study: Study, comparison: Comparison) -> None:
                 f"{row.label}: known to ±{half_width:.1%} after {found.n_runs} runs, "
                 f"not to ±{study.repeats.until:.1%}; raise max under repeats, or quiet the machine"
             )
-
-
-def adaptive_repeats(study: Study, bench: Workbench) -> Any:
-    """The proposer of more repeats where the interval is still too wide; None when the study fixed the number."""
-    if study.repeats.until is None:
-        return None
-
-    def propose(records: Sequence[Record]) -> Proposal | None:
-        wanted = more_repeats(records, bench.trials(), study.repeats)
-        if not wanted:
-            return None
-        return Proposal(
-            study=study,
-            repeats=wanted,
-            reason=f"{len(wanted)} trial(s) are not yet known to ±{study.repeats.until:.1%}",
-        )
-
-    return propose
 
 
 def run_json(record: Record) -> dict[str, Any]:

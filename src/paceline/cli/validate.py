@@ -118,7 +118,7 @@ def googlenet_replay(folder: Path) -> list[Any]:
 
 
 def _split(args: argparse.Namespace) -> int:
-    from paceline.modelbench import split_validation
+    from paceline.recorded import split_validation
 
     found = split_validation(Path(args.split), args.store)
     if args.json:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 from paceline.environments.base import Environment, EnvironmentState, Say
 from paceline.environments.definition import FILE_NAME, Definition, read_definition
+from paceline.environments.examine import examined, usable_cache
 from paceline.environments.existing import ExistingInterpreter, HostInterpreter
 from paceline.environments.venv import PinnedEnvironment
 from paceline.errors import SpecError, did_you_mean
@@ -26,9 +27,11 @@ __all__ = [
     "PinnedEnvironment",
     "Say",
     "cache_root",
+    "examined",
     "known_environments",
     "load_environment",
     "read_definition",
+    "usable_cache",
 ]
 
 _IN_WHEEL = Path(__file__).parent / "pins"

@@ -6,11 +6,15 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from paceline.compare import Comparison
 from paceline.explain.finding import CAUSES, DERIVED, MEASURED
 from paceline.explain.shares import seconds_by_cause
 from paceline.explain.spent import Spent
+from paceline.explain.trials import Subject
 from paceline.explain.without import Setting
+from paceline.plan.trial import Trial
 from paceline.record.record import Record
+from paceline.stats import Verdict
 from paceline.units import format_seconds
 
 MOST_LAYERS = 5
@@ -82,6 +86,37 @@ def gap_between(slower: Side, faster: Side, differing: Sequence[str]) -> Gap | N
         sentence=f"{slower.label} takes {format_seconds(whole)} longer a step than {faster.label}: "
         f"{min(parts[most], 1.0):.0%} of that is {most}{where}{differ}",
     )
+
+
+def gaps_of(comparison: Comparison, subjects: Sequence[Subject], profiles: Sequence[Record]) -> list[Gap]:
+    """Why the slower one is slower, for every pair of rows that really differ.
+
+    Args:
+        subjects: the trials behind the rows.
+        profiles: runs whose layers were timed one by one.
+    """
+    by_trial = {subject.trial.id: subject for subject in subjects}
+    gaps = []
+    for pair in comparison.verdicts:
+        if pair.verdict != Verdict.DIFFERENT.words:
+            continue
+        slower, faster = (
+            _side(by_trial.get(row.trial), row.label, profiles) for row in map(comparison.row, (pair.b, pair.a))
+        )
+        if slower is not None and faster is not None:
+            gaps.append(gap_between(slower, faster, pair.factor.differing if pair.factor else ()))
+    return [gap for gap in gaps if gap is not None]
+
+
+def _side(subject: Subject | None, label: str, profiles: Sequence[Record]) -> Side | None:
+    if subject is None or subject.spent is None:
+        return None
+
+    def profiled(trial: Trial) -> tuple[str, str, int]:
+        return trial.workload.graph, trial.framework.name, trial.workload.batch_per_worker
+
+    timed = [record for record in profiles if profiled(record.trial) == profiled(subject.trial)]
+    return Side(label=label, spent=subject.spent, setting=subject.setting, layers=layer_times(timed))
 
 
 def layer_times(records: Sequence[Record]) -> dict[str, float]:

@@ -9,15 +9,20 @@ import numpy as np
 from paceline.explain.explanation import Yardstick
 from paceline.explain.without import Setting
 from paceline.model.forecast.predict import predict
+from paceline.plan.trial import Trial
 from paceline.record.peak import Peak
 from paceline.stats import mean_interval
 from paceline.units import format_seconds
+from paceline.workloads.cost import cost
+from paceline.workloads.graph import Graph
 
 ROOFLINE, MODEL, EARLIER = "roofline", "model", "earlier runs"
 LEAST_OF_ROOFLINE = 0.2
 """Training on processors usually reaches a fifth to three quarters of what they can do; below that, ask why."""
 BEYOND_NOISE = 0.05
 """Earlier runs within this are the same, however sure the difference is."""
+PASSES_OVER_MEMORY = 4
+"""An output is written and read in the forward pass, and its gradient likewise in the backward pass."""
 
 
 def by_model(setting: Setting, step_s: float) -> Yardstick:
@@ -56,6 +61,21 @@ def by_roofline(step_s: float, *, flops: float, moved_bytes: float, peak: Peak, 
         normal=normal,
         sentence=f"{1 / ratio:.0%} of what this machine can do at best, where {limit} is the limit"
         f"{'' if normal else f'; below {LEAST_OF_ROOFLINE:.0%} something else holds it back'}",
+    )
+
+
+def roofline_of(trial: Trial, step_s: float, graph: Graph | None, peak: Peak | None) -> Yardstick | None:
+    """A trial's step against the roofline; None where the peak or the graph is not known, or nothing was computed."""
+    if peak is None or graph is None or trial.framework.simulated or trial.cluster.device != "cpu":
+        return None
+    needed, batch = cost(graph), trial.workload.batch_per_worker
+    share = float(trial.cluster.options.get("core_share") or 1.0)
+    return by_roofline(
+        step_s,
+        flops=(needed.forward_flops + needed.backward_flops) * batch,
+        moved_bytes=PASSES_OVER_MEMORY * needed.activation_bytes * batch,
+        peak=peak,
+        cores=trial.cluster.threads_per_worker * share,
     )
 
 

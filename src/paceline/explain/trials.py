@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-
-import numpy as np
+from pathlib import Path
 
 from paceline.explain.changes import Case
 from paceline.explain.explanation import Explanation, Loss, Yardstick
 from paceline.explain.findings import Text, findings_of
-from paceline.explain.normal import by_model
+from paceline.explain.history import before_and_after
+from paceline.explain.normal import by_earlier, by_model, roofline_of
 from paceline.explain.shares import loss_between, shares_of
 from paceline.explain.spent import Spent, spent_of
 from paceline.explain.without import Setting, ladder
@@ -19,8 +19,11 @@ from paceline.model.fitting.calibration import Calibration
 from paceline.model.fitting.observe import dilation_of
 from paceline.model.fitting.problem import Evidence
 from paceline.plan.trial import Trial
+from paceline.record.peak import read_peak
 from paceline.record.record import Record
 from paceline.record.summary import summarize
+from paceline.stats import mean_interval
+from paceline.workloads.graph import Graph
 
 EMULATED = "core_share"
 """What a site tells of hosts that are parts of one machine."""
@@ -38,9 +41,15 @@ class Subject:
     """None where nothing tells the parts of its step: then only the model speaks."""
 
     @property
+    def machine(self) -> str:
+        """Id of the machine that ran it."""
+        return str(self.records[0].machine["id"])
+
+    @property
     def step_s(self) -> float:
+        """Mean over runs, as the comparison has it, in the time of a site that is not slowed down."""
         steps = [summary.step_s for record in self.records if (summary := summarize(record)) is not None]
-        return float(np.mean(steps)) / dilation_of(self.trial)
+        return mean_interval(steps).value / dilation_of(self.trial)
 
 
 def subjects(families: Sequence[tuple[Evidence, Calibration]], records: Sequence[Record]) -> list[Subject]:
@@ -104,6 +113,35 @@ def explain(
         loss=_loss(smaller, subject),
         yardsticks=(by_model(subject.setting, step_s), *yardsticks),
         unknown=subject.setting.calibration.unidentified,
+    )
+
+
+def explain_among(
+    subject: Subject,
+    others: Sequence[Subject],
+    *,
+    label: str,
+    experiment: Text,
+    graph: Graph | None,
+    folder: Path,
+) -> Explanation:
+    """One trial beside the others of its study, held against the machine's peak and its own earlier runs.
+
+    Args:
+        others: all trials that were measured.
+        graph: what it trains; None where that is not at hand.
+        folder: of the store, where the peak of a machine is kept.
+    """
+    yardsticks = [
+        roofline_of(subject.trial, subject.step_s, graph, read_peak(folder, subject.machine)),
+        by_earlier(*before_and_after(subject.records)),
+    ]
+    return explain(
+        subject,
+        label=label,
+        smaller=smallest_of(subject, others),
+        experiment=experiment,
+        yardsticks=[yardstick for yardstick in yardsticks if yardstick is not None],
     )
 
 

@@ -7,8 +7,8 @@ so this module imports neither family.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.errors import SpecError, did_you_mean
@@ -43,25 +43,48 @@ class Expanded:
     trial: Trial
     refusal: str | None
     """None: it can run."""
+    missing_cores: str | None = None
+    """What the machine that reads the study lacks, in words; also a refusal. To run it is an error of the study."""
 
 
-def expand(study: Study, catalog: Catalog, *, to_run: bool = True) -> list[Expanded]:
+def expand(study: Study, catalog: Catalog) -> list[Expanded]:
     """Multiply the axes out, in the order in which the study names them.
 
-    Args:
-        study: what was asked.
-        catalog: what is known.
-        to_run: False to read what was recorded, perhaps elsewhere: missing cores are then a refusal like any other.
-
     Raises:
-        SpecError: a knob, option, strategy or model that nobody knows, or more cores than there are.
+        SpecError: a knob, option, strategy or model that nobody knows.
     """
     _refuse_strangers(study, catalog)
     out: dict[str, Expanded] = {}
     for framework, workload in itertools.product(_frameworks(study, catalog), _workloads(study, catalog)):
-        for one in _of_clusters(study, catalog, framework, workload, to_run=to_run):
-            out.setdefault(one.trial.id, one)
-    return list(out.values())
+        for expanded in _of_clusters(study, catalog, framework, workload):
+            out.setdefault(expanded.trial.id, expanded)
+    return refuse_unavailable(out.values(), catalog.unavailable)
+
+
+def refuse_unavailable(expanded: Iterable[Expanded], unavailable: Mapping[str, str]) -> list[Expanded]:
+    """The same trials, those of frameworks that cannot run here refused for that reason.
+
+    Args:
+        unavailable: framework → why.
+    """
+    return [
+        replace(one, refusal=unavailable[one.trial.framework.name]) if one.trial.framework.name in unavailable else one
+        for one in expanded
+    ]
+
+
+def require_cores(study: Study, expanded: Iterable[Expanded]) -> None:
+    """Refuse to run a study that wants more cores than there are: its times would mean little.
+
+    Raises:
+        SpecError: some trial does.
+    """
+    for missing in (one.missing_cores for one in expanded):
+        if missing:
+            raise SpecError(
+                f"{study.source}: cluster: {missing}",
+                hint="lower workers_per_host or threads_per_worker, or write oversubscribe = true to study just that",
+            )
 
 
 def _of_clusters(
@@ -69,13 +92,11 @@ def _of_clusters(
     catalog: Catalog,
     framework: FrameworkChoice,
     workload: tuple[WorkloadChoice, Workload, int | None],
-    *,
-    to_run: bool,
 ) -> Iterator[Expanded]:
     """One framework and workload on every cluster that the study asks for."""
     choice, trained, batch_global = workload
     for cluster in _clusters(study, catalog.site, choice.model):
-        refusal = catalog.unavailable.get(framework.name)
+        refusal = None
         if batch_global is not None:
             share, rest = divmod(batch_global, cluster.workers)
             if rest or share == 0:
@@ -88,14 +109,10 @@ def _of_clusters(
             measure=_measure(study, choice.model),
             limits=_limits(study),
         )
-        if (missing := _missing_cores(trial, catalog.site)) and to_run:
-            raise SpecError(
-                f"{study.source}: cluster: {missing}",
-                hint="lower workers_per_host or threads_per_worker, or write oversubscribe = true to study just that",
-            )
         known = catalog.capabilities[framework.name]
+        missing = _missing_cores(trial, catalog.site)
         refusal = refusal or cannot_host(trial, catalog.site) or cannot_train(trial, trained, known)
-        yield Expanded(trial=trial, refusal=refusal)
+        yield Expanded(trial=trial, refusal=refusal, missing_cores=missing)
 
 
 def cannot_host(trial: Trial, site: SiteLimits) -> str | None:

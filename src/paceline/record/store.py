@@ -22,6 +22,7 @@ from typing import Any
 import pyarrow as pa
 
 from paceline.errors import StoreError
+from paceline.plan.trial import Trial
 from paceline.record import sample_files
 from paceline.record.database import explained, is_store, not_writable, open_database
 from paceline.record.record import Doubt, OutcomeKind, Record
@@ -136,6 +137,15 @@ class Store:
             elapsed.setdefault(trial_id, []).append(seconds)
         return {trial_id: statistics.median(runs[-RECENT_RUNS:]) for trial_id, runs in elapsed.items()}
 
+    def trials(self, *, study: str | None = None) -> list[Trial]:
+        """Trials with at least one run, in the order of their ids; those of one study, or all."""
+        wanted, values = _filter(None, study=study)
+        statement = (
+            "SELECT DISTINCT trial_id, trials.json FROM runs JOIN trials USING (trial_id)"  # noqa: S608 - as above
+            f"{wanted} ORDER BY trial_id"
+        )
+        return [Trial.from_json(json.loads(trial)) for _, trial in self._select(statement, values)]
+
     def studies(self) -> list[str]:
         """Names of studies with at least one run."""
         return [name for (name,) in self._select("SELECT DISTINCT study FROM runs ORDER BY study")]
@@ -205,7 +215,7 @@ class Store:
         trial = facts.pop("trial")
         # Limits are no part of a trial's identity, so each run keeps its own.
         facts["limits"] = trial["limits"]
-        self._connection.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", (record.trial.id, _dump(trial)))
+        self._connection.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", (record.trial.id, dump(trial)))
         self._connection.execute(
             "INSERT INTO runs (run_id, trial_id, machine_id, repeat, attempt, study, started, elapsed_s,"
             " outcome, stem, sample_rows, layer_rows, json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -219,7 +229,7 @@ class Store:
                 stem,
                 None if record.samples is None else record.samples.num_rows,
                 None if record.layers is None else record.layers.num_rows,
-                _dump(facts),
+                dump(facts),
             ),
         )
 
@@ -275,7 +285,8 @@ def _filter(trial_ids: Collection[str] | None, **columns: str | None) -> tuple[s
     return (" WHERE " + " AND ".join(clauses) if clauses else ""), values
 
 
-def _dump(data: Mapping[str, Any]) -> str:
+def dump(data: Mapping[str, Any]) -> str:
+    """Facts as the store keeps them."""
     return json.dumps(data, default=_plain, sort_keys=True)
 
 

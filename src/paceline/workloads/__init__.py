@@ -7,8 +7,10 @@ a `Graph`, and one line here; no framework needs to know. A user's own is a file
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cache
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 from paceline.errors import SpecError, did_you_mean
 from paceline.workloads.collective import MODEL as COLLECTIVE
@@ -27,6 +29,7 @@ __all__ = [
     "Graph",
     "Program",
     "Workload",
+    "graph_of",
     "known_sizes",
     "load_collective",
     "load_workload",
@@ -72,3 +75,16 @@ def load_workload(name: str, options: Mapping[str, object] | None = None, folder
     module, _, function_name = MODELS[name].partition(":")
     function: Callable[..., Graph] = getattr(import_module(module), function_name)
     return function(**checked_options(function, options or {}, owner=f"workload '{name}'", word="option"))
+
+
+@cache
+def _graph(name: str, options: tuple[tuple[str, Any], ...]) -> Graph:
+    return load_workload(name, dict(options))
+
+
+def graph_of(name: str, options: Mapping[str, Any]) -> Graph:
+    """The graph of a model of ours, built once per process."""
+    try:
+        return _graph(name, tuple(sorted(options.items())))
+    except TypeError:  # an option that is a list cannot be a key
+        return load_workload(name, dict(options))

@@ -25,7 +25,8 @@ from paceline.record import OutcomeKind, Record
 from paceline.run.events import read_events
 from paceline.sites.lab.site import LabSite
 from paceline.spec import Study, read_study
-from paceline.workbench import Workbench, graph_of
+from paceline.workbench import Workbench
+from paceline.workloads import graph_of
 
 QUICK = ("null", "torch", "reference")
 """Frameworks of `make test`; the others are marked."""
@@ -71,7 +72,7 @@ def study(name: str, model: str = "mlp", **changes: dict[str, Any]) -> Study:
 def bench_for(wanted: Study, folder: Path, *, proving: bool = False) -> Workbench:
     """Its workbench; skips the test where the framework's environment is not there."""
     bench = Workbench(wanted, folder, proving=proving)
-    for environment in bench.environments.values():
+    for environment in bench.prepared.environments.values():
         state = environment.state()
         if state.state != "ready":
             pytest.skip(f"environment {environment.name} is {state.state}: {state.reason}; {state.fix}")
@@ -81,7 +82,7 @@ def bench_for(wanted: Study, folder: Path, *, proving: bool = False) -> Workbenc
 def prove(wanted: Study, folder: Path) -> Proof:
     bench = bench_for(wanted, folder, proving=True)
     bench.run(only_proof=True)
-    (proof,) = bench.fairness().proofs.values()
+    (proof,) = bench.snapshot().fairness.proofs.values()
     return proof
 
 
@@ -243,6 +244,6 @@ def test_where_its_install_is_broken_it_is_unavailable_with_the_reason_and_other
     records = bench.run()
 
     assert [record.trial.framework.name for record in records if record.ok] == ["null"]
-    row = next(row for row in bench.comparison().rows if row.framework == name)
+    row = next(row for row in bench.snapshot().comparison.rows if row.framework == name)
     assert row.outcome in {"skipped", "unavailable"}
     assert row.reason

@@ -53,10 +53,10 @@ def test_what_other_adapters_have_shown_is_shown_again(place: Path, monkeypatch:
     paceline(place, "check", "fairness", "study.toml", PACELINE_CACHE=str(cache_root()))
     bench = Workbench(load_study(place / "study.toml"), place / "store", proving=True)
 
-    assert bench.plan(only_proof=True).runs == ()
-    assert {proof.verdict for proof in bench.fairness().proofs.values()} == {"agrees"}
+    assert bench.snapshot().plan_for(only_proof=True).runs == ()
+    assert {proof.verdict for proof in bench.snapshot().fairness.proofs.values()} == {"agrees"}
 
-    monkeypatch.setattr("paceline.workbench.worker_digest", lambda: "of an adapter that was changed")
+    monkeypatch.setattr("paceline.snapshot.worker_digest", lambda: "of an adapter that was changed")
 
-    assert len(bench.plan(only_proof=True).runs) == 4
-    assert {proof.verdict for proof in bench.fairness().proofs.values()} == {"no proof"}
+    assert len(bench.snapshot().plan_for(only_proof=True).runs) == 4
+    assert {proof.verdict for proof in bench.snapshot().fairness.proofs.values()} == {"no proof"}

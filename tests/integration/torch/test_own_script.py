@@ -71,7 +71,7 @@ def measured(study: Path, store: Path, **changed: dict[str, object]) -> list[Rec
     data["measure"].update({"repeats": 1, "warmup_steps": 2, "steps": 10})
     bench = Workbench(read_study(data, source=str(study)), store)
     bench.run()
-    return bench.records()
+    return bench.snapshot().records
 
 
 def test_unchanged_example_is_measured_with_one_and_two_workers(rig: Rig, tmp_path: Path) -> None:

@@ -8,8 +8,8 @@ import pytest
 
 from collective_rig import assert_measured, run_all, study
 from paceline.errors import SpecError
+from paceline.prepared import PreparedStudy
 from paceline.spec import read_study
-from paceline.workbench import Workbench
 
 ALL = {"all_reduce", "all_gather", "reduce_scatter", "broadcast", "send_recv"}
 
@@ -29,4 +29,4 @@ def test_wrong_sizes_are_refused_before_anything_runs(tmp_path: Path) -> None:
     data["workload"]["collective"]["sizes"] = "1KiB,6B"
 
     with pytest.raises(SpecError, match="6B is no whole number of float32"):
-        Workbench(read_study(data), tmp_path).plan()
+        PreparedStudy.of(read_study(data))

@@ -9,6 +9,7 @@ import pytest
 from paceline.cli import check, make_parser
 from paceline.compare import AGREES, NO_PROOF, NOT_COMPARABLE, Fairness, Proof
 from paceline.errors import FairnessError
+from paceline.snapshot import Snapshot
 from street import study_of, to_toml
 
 
@@ -28,7 +29,7 @@ def hint_after(folder: Path, monkeypatch: pytest.MonkeyPatch, *verdicts: str) ->
         for number, verdict in enumerate(verdicts)
     ]
     monkeypatch.setattr(check.Workbench, "run", lambda *_args, **_options: [])
-    monkeypatch.setattr(check.Workbench, "fairness", lambda _bench: Fairness(proofs))
+    monkeypatch.setattr(Snapshot, "fairness", Fairness(proofs))
     path = folder / "s.toml"
     path.write_text(to_toml(study_of()), encoding="utf-8")
     with pytest.raises(FairnessError) as caught:

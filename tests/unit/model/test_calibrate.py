@@ -389,7 +389,8 @@ def test_the_next_run_is_another_batch_where_one_is_known():
             "framework": {"name": "null"},
         }
     )
-    found = next_run([evidence(training(1, 8), training(2, 8))], study, cores=2)
+    measured = evidence(training(1, 8), training(2, 8))
+    found = next_run([(measured, fit(measured))], study, cores=2)
 
     assert found is not None
     axes, reason = found

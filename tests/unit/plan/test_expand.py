@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from paceline.errors import SpecError
 from paceline.plan import Trial, expand
 from paceline.plan.capabilities import Capabilities, Strategy
+from paceline.plan.expand import require_cores
 from paceline.spec import read_study
 from plans import catalog, study
 
@@ -44,9 +45,13 @@ def test_unequal_shares_are_skipped_with_the_reason() -> None:
 
 
 def test_more_cores_than_there_are_is_an_error_that_says_what_to_write() -> None:
+    wanted = study({"workers_per_host": 2, "threads_per_worker": 2})
+    (expanded,) = expand(wanted, catalog())
     with pytest.raises(SpecError, match="want 4 cores a host, and there are 2") as caught:
-        trials({"workers_per_host": 2, "threads_per_worker": 2})
+        require_cores(wanted, [expanded])
 
+    # To read what another machine recorded, it is a reason like any other.
+    assert "want 4 cores a host" in (expanded.refusal or "")
     assert "oversubscribe = true" in (caught.value.hint or "")
 
 

@@ -9,9 +9,9 @@ import pytest
 
 from advice import catalog, study_of, trial_of
 from paceline.plan import expand
+from paceline.prepared import PreparedStudy
 from paceline.recommend.experiment import axes_of, experiment, fitting, trials_of
 from paceline.spec import Network, Repeats, load_study, parse_study, read_study
-from paceline.workbench import Workbench
 
 STUDIES = Path(__file__).parents[3] / "studies"
 EVERY = 7
@@ -33,12 +33,12 @@ EVERY = 7
 )
 def test_every_trial_of_a_study_of_ours_is_tried_alone(name, tmp_path):
     study = load_study(STUDIES / f"{name}.toml")
-    where = Workbench(study, tmp_path).catalog()
-    trials = [one.trial for one in expand(study, where, to_run=False)]
+    where = PreparedStudy.of(study).catalog
+    trials = [one.trial for one in expand(study, where)]
     for trial in trials[:: EVERY if len(trials) > 20 else 1]:
         alone = parse_study(experiment(study, [trial], where), source=study.source)
 
-        assert [one.trial.id for one in expand(alone, where, to_run=False)] == [trial.id]
+        assert [one.trial.id for one in expand(alone, where)] == [trial.id]
         assert alone.name == f"{study.name}-try"
 
 
@@ -52,15 +52,15 @@ def test_knobs_that_were_not_in_the_study_are_tried(tmp_path):
             "measure": {"seed": [3, 4]},
         }
     )
-    where = Workbench(study, tmp_path).catalog()
-    for one in expand(study, where, to_run=False):
+    where = PreparedStudy.of(study).catalog
+    for one in expand(study, where):
         other = replace(
             one.trial,
             framework=replace(one.trial.framework, knobs={**one.trial.framework.knobs, "bucket_bytes": 2.0**21}),
         )
         again = parse_study(experiment(study, [other], where), source=study.source)
 
-        assert [found.trial.id for found in expand(again, where, to_run=False)] == [other.id]
+        assert [found.trial.id for found in expand(again, where)] == [other.id]
 
 
 def test_what_should_settle_something_is_run_often_enough():

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.plan import expand
+from paceline.prepared import PreparedStudy
 from paceline.spec import Network, Repeats, Study, load_study, parse_study, read_study, study_text
-from paceline.workbench import Workbench
 
 ROOT = Path(__file__).parents[3]
 STUDIES = sorted([*(ROOT / "studies").rglob("*.toml"), *(ROOT / "examples").rglob("*.toml")])
@@ -143,8 +142,7 @@ def test_trials_are_the_same(name, tmp_path):
 
 
 def trials(study: Study, folder: Path) -> list[str]:
-    bench = Workbench(study, folder)
-    return [one.trial.id for one in expand(study, bench.catalog(), to_run=False)]
+    return [one.trial.id for one in PreparedStudy.of(study).expanded]
 
 
 def test_the_name_and_the_question_are_the_new_ones():

@@ -111,6 +111,8 @@ class Calibration:
     """Bytes of a worker: whatever the batch, and for each sample."""
     runs: tuple[str, ...] = field(default=())
     """Ids of the trials it was learnt from."""
+    evidence: str = ""
+    """Digest of the observations it was fitted to; "" of a guess, and of one kept by an earlier version."""
 
     def parameters(self) -> dict[str, dict[str, float]]:
         """Name → value, low, high."""

@@ -12,7 +12,7 @@ from paceline.model.equations.parameters import NAMES
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import Straggling
 from paceline.model.equations.terms import step_terms
-from paceline.model.fitting.fit import fit
+from paceline.model.fitting.calibration import Calibration
 from paceline.model.fitting.problem import Evidence
 from paceline.spec.study import Study
 
@@ -25,13 +25,12 @@ FARTHER = 4
 
 
 def next_run(
-    families: Sequence[Evidence], study: Study, cores: int
+    families: Sequence[tuple[Evidence, Calibration]], study: Study, cores: int
 ) -> tuple[Mapping[str, tuple[Any, ...]], str] | None:
     """(axes to change, why in words) of the run that tells most about FARTHER times the workers; None: none does."""
     best: tuple[float, Mapping[str, tuple[Any, ...]], str] | None = None
-    for evidence in families:
+    for evidence, calibration in families:
         known = {_key(one.conditions) for one in evidence.trainings}
-        calibration = fit(evidence)
         rows = np.array(
             [gradient(calibration.vector, one.conditions, calibration.straggling) for one in evidence.trainings]
         )

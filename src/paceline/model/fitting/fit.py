@@ -19,6 +19,7 @@ from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import FITTED, Calibration, Family, Hull
+from paceline.model.fitting.digest import digest_of
 from paceline.model.fitting.draws import LEVEL, anywhere, draws_of, together
 from paceline.model.fitting.observe import DILATION, Collective, Manner, Training
 from paceline.model.fitting.problem import Evidence, Problem
@@ -95,6 +96,7 @@ def fit(evidence: Evidence) -> Calibration:
         ready=evidence.ready,
         memory=_memory(evidence.trainings),
         runs=tuple(one.trial.id for one in evidence.trainings),
+        evidence=digest_of(evidence),
     )
 
 

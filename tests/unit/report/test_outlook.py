@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-import pytest
-
 from paceline.compare import compare
 from paceline.model.fitting.fit import family_of
 from paceline.model.forecast.catalogue import device
 from paceline.model.forecast.guess import guess
-from paceline.modelbench import curves, message_sizes
-from paceline.spec import read_study
+from paceline.report.outlook import curves
 from paceline.workloads import load_workload
 from records import MACHINE, make_record
 
@@ -77,21 +74,3 @@ def test_dilated_rows_are_in_another_time_than_the_model():
     ]
 
     assert curves_of(slowed) == {}
-
-
-@pytest.mark.parametrize(
-    ("network", "sizes"),
-    [(None, "4KiB..64MiB"), ("10GbE", "4KiB..64MiB"), ("1GbE", "4KiB..32MiB"), (["1GbE", "100Mbit"], "4KiB..4MiB")],
-)
-def test_messages_of_a_calibration_are_no_larger_than_the_slowest_link_carries_in_half_a_second(network, sizes):
-    cluster = {"site": "lab", "hosts": 2, **({"network": network} if network else {})}
-    study = read_study(
-        {
-            "study": {"name": "s"},
-            "workload": {"model": "mlp", "batch_per_worker": 8},
-            "framework": {"name": "null"},
-            "cluster": cluster,
-        }
-    )
-
-    assert message_sizes(study) == sizes

@@ -1,0 +1,123 @@
+"""Runs that follow from what is known: those that teach the model, and those that try a recommendation.
+
+Joins the workbench, which acts, with the stages after the record, which only propose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from paceline.errors import PacelineError
+from paceline.explain.finding import Range
+from paceline.model.fitting.calibration import Calibration, write_calibrations
+from paceline.model.fitting.companions import companions
+from paceline.model.fitting.design import next_run
+from paceline.model.fitting.kept import calibrations_path
+from paceline.plan import Proposal
+from paceline.recommend.advise import choices_of
+from paceline.recommend.candidates import measured
+from paceline.recommend.experiment import experiment
+from paceline.recommend.objective import Wish
+from paceline.recommend.recommendation import Advice
+from paceline.recommend.search import survey, to_try
+from paceline.recommend.tried import Tried, outcomes
+from paceline.record import Record
+from paceline.run import Budget
+from paceline.run.conformance import REFERENCE
+from paceline.snapshot import Snapshot
+from paceline.spec import Study, parse_study
+from paceline.workbench import Watcher, Workbench
+
+
+def companions_of(bench: Workbench) -> list[Study]:
+    """What a calibration needs measured besides the study itself."""
+    capabilities = {name: known for name, known in bench.prepared.catalog.capabilities.items() if name != REFERENCE}
+    return companions(bench.prepared.study, capabilities, bench.prepared.trials)
+
+
+def measure_for_model(bench: Workbench, watcher: Watcher, budget: Budget) -> None:
+    """Run the study, its companions, and within the budget what would teach the model most.
+
+    The model is kept after every round, so that little is lost when somebody interrupts it.
+    """
+    for companion in companions_of(bench):
+        watcher.say(f"for the model: {companion.name}")
+        Workbench(companion, bench.folder).run(watcher)
+
+    def propose(_records: Sequence[Record]) -> Proposal | None:
+        snapshot = bench.snapshot()
+        keep_models(snapshot)
+        measured_models = [(model.evidence, model.calibration) for model in snapshot.models if model.evidence]
+        study, cores = bench.prepared.study, bench.prepared.catalog.site.cores_per_host
+        wanted = next_run(measured_models, study, cores)
+        if wanted is None:
+            return None
+        axes, reason = wanted
+        return Proposal(study=replace(study, axes={**study.axes, **axes}, of_models={}), reason=reason)
+
+    further = bool(budget.seconds) and not bench.prepared.study.of_collectives
+    bench.run(watcher, propose=propose if further else None, budget=budget)
+
+
+def keep_models(snapshot: Snapshot) -> list[Calibration]:
+    """Keep the model of every family that was measured, as its calibration.
+
+    Raises:
+        PacelineError: nothing is recorded.
+    """
+    calibrations = [model.calibration for model in snapshot.models if model.evidence is not None]
+    if not calibrations:
+        raise PacelineError(
+            f"{snapshot.study.source}: nothing is recorded yet in {snapshot.folder}",
+            hint="measure it: paceline calibrate STUDY   without --no-run",
+        )
+    write_calibrations(calibrations, calibrations_path(snapshot.folder, snapshot.study.name))
+    return calibrations
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Recommended:
+    """Advice, and what became of what was tried for it."""
+
+    advice: Advice
+    snapshot: Snapshot
+    """What the advice rests on."""
+    tried: tuple[Tried, ...] = ()
+
+
+def try_out(bench: Workbench, wish: Wish, watcher: Watcher, budget: Budget) -> Recommended:
+    """Run what would settle the recommendation, as long as something would and the budget lasts; then advise again.
+
+    The model learns from these runs too, and is kept.
+
+    Raises:
+        PacelineError: as `Snapshot.advice`.
+    """
+    predicted: dict[str, tuple[str, Range]] = {}
+
+    def propose(_records: Sequence[Record]) -> Proposal | None:
+        if predicted:
+            keep_models(bench.snapshot())
+        choices = bench.snapshot().choices
+        ranking = survey(choices, wish)
+        trials, _ = to_try(ranking, choices)
+        if not trials:
+            return None
+        wanted = {trial.id for trial in trials}
+        chosen = [candidate for candidate in ranking.ranked if candidate.trial.id in wanted]
+        labels = [choice.label for choice in choices_of([candidate.trial for candidate in chosen], choices.catalog)]
+        for candidate, label in zip(chosen, labels, strict=True):
+            predicted[candidate.identity] = (label, candidate.throughput)
+        # Files that the study names lie beside the user's.
+        study = parse_study(experiment(choices.study, trials, choices.catalog), source=choices.study.source)
+        return Proposal(study=study, reason=f"trying what the model says is best: {'; '.join(labels)}")
+
+    if (first := propose(())) is not None:
+        watcher.say(first.reason)
+        bench.beside(first.study).run(watcher, propose=propose, budget=budget)
+    if predicted:
+        keep_models(bench.snapshot())
+    snapshot = bench.snapshot()
+    rows, _ = measured(snapshot.choices)
+    return Recommended(advice=snapshot.advice(wish), snapshot=snapshot, tried=tuple(outcomes(predicted, rows)))

@@ -1,0 +1,51 @@
+"""The runs of a trial in time: what they took, and which versions of everything they ran with. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from paceline.explain.regression import Moment
+from paceline.model.fitting.observe import dilation_of
+from paceline.record.record import Record
+from paceline.record.summary import summarize
+
+
+def history(records: Sequence[Record]) -> dict[str, list[Moment]]:
+    """Trial and machine → all its runs that ended well with numbers."""
+    series: dict[str, list[Moment]] = {}
+    for record in records:
+        moment = _moment(record) if record.ok else None
+        if moment is not None:
+            series.setdefault(f"{record.trial.id}@{record.machine['id']}", []).append(moment)
+    return series
+
+
+def before_and_after(records: Sequence[Record]) -> tuple[list[float], list[float]]:
+    """(steps now, steps before): of the last state of tool and environment, and of all earlier ones, on its machine."""
+    runs = sorted(records, key=lambda record: record.started)
+    here = [record for record in runs if record.machine["id"] == runs[-1].machine["id"]]
+    moments = [moment for record in here if (moment := _moment(record)) is not None]
+    now = [moment.step_s for moment in moments if moment.versions == moments[-1].versions]
+    return now, [moment.step_s for moment in moments if moment.versions != moments[-1].versions]
+
+
+def _moment(record: Record) -> Moment | None:
+    summary = summarize(record)
+    if summary is None:
+        return None
+    return Moment(
+        started=record.started,
+        step_s=summary.step_s / dilation_of(record.trial),
+        run=record.run_id,
+        versions=_versions(record),
+    )
+
+
+def _versions(record: Record) -> dict[str, str]:
+    """What may make the same trial faster or slower."""
+    return {
+        "paceline": record.paceline,
+        "environment": str(record.environment.get("fingerprint", "")),
+        "worker": str(record.inputs.get("worker", "")),
+        "kernel": str(record.machine.get("kernel", "")),
+    }

@@ -1,0 +1,24 @@
+"""How a trial exchanges gradients and is fed, as the capabilities of its framework say. Pure."""
+
+from __future__ import annotations
+
+from paceline.model.equations.conditions import REPLICATED
+from paceline.model.fitting.observe import Manner
+from paceline.plan.capabilities import Capabilities
+from paceline.plan.trial import Trial
+
+
+def manner_of(trial: Trial, capabilities: Capabilities) -> Manner:
+    """What the model needs to know of a trial's strategy."""
+    strategy = capabilities.strategies[trial.framework.strategy]
+    every = trial.framework.knobs[strategy.period_knob] if strategy.period_knob else 1
+    unknown = f"how strategy {trial.framework.strategy} shares a step is not modelled: it is taken as data parallel"
+    return Manner(
+        exchange=strategy.exchange,
+        servers_per_host=strategy.servers_per_host,
+        tensor_by_tensor=strategy.tensor_by_tensor,
+        prefetch=capabilities.prefetches(trial),
+        sharing=strategy.sharing or REPLICATED,
+        unknown="" if strategy.sharing else unknown,
+        every=int(every),
+    )

@@ -1,0 +1,73 @@
+"""What a store holds of some trials, each of its sample files read at most once."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from paceline.errors import PacelineError
+from paceline.plan.trial import Trial
+from paceline.record.attempts import last_attempts
+from paceline.record.record import Record
+from paceline.record.store import Store, dump
+
+
+class Reading:
+    """Runs of one store, kept in memory once they were read. A store that does not exist is empty."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        self._runs: dict[str, list[Record]] = {}
+        """Trial id → all its runs with their samples."""
+
+    def runs(self, trial_ids: Sequence[str]) -> list[Record]:
+        """The last attempt of each repeat of these trials, with samples, in the order in which they started."""
+        unread = [trial for trial in dict.fromkeys(trial_ids) if trial not in self._runs]
+        if unread:
+            self._runs |= {trial: [] for trial in unread}
+            if Store.exists(self.folder):
+                with Store.open(self.folder) as store:
+                    for record in store.records(trial_ids=unread):
+                        self._runs[record.trial.id].append(record)
+        return last_attempts(record for trial in dict.fromkeys(trial_ids) for record in self._runs[trial])
+
+    def trials(self, *, study: str | None = None) -> list[Trial]:
+        """All trials of the store, or those with a run that was made for a study of this name."""
+        if not Store.exists(self.folder):
+            return []
+        with Store.open(self.folder) as store:
+            return store.trials(study=study)
+
+    def without(self, trial_id: str) -> Reading:
+        """The same store as if this trial had never been run."""
+        rest = Reading(self.folder)
+        rest._runs = {**self._runs, trial_id: []}
+        return rest
+
+    def add(self, records: Iterable[Record]) -> None:
+        """Take note of runs that were stored meanwhile, so that their samples need not be read."""
+        for record in records:
+            if record.trial.id in self._runs:
+                self._runs[record.trial.id].append(_as_stored(record))
+
+
+def _as_stored(record: Record) -> Record:
+    """The record as it comes back from the store: facts in the types of JSON."""
+    facts = Record.from_json(json.loads(dump(record.to_json())))
+    return replace(facts, samples=record.samples, layers=record.layers)
+
+
+def open_store(folder: Path) -> Store:
+    """A store that must be there.
+
+    Raises:
+        PacelineError: nothing was recorded there yet.
+    """
+    if not Store.exists(folder):
+        raise PacelineError(
+            f"{folder}: no store here",
+            hint="record something first: paceline run STUDY   or name it: --store DIR",
+        )
+    return Store.open(folder, create=False)
