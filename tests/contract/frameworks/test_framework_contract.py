@@ -112,7 +112,7 @@ def test_every_strategy_keeps_the_promise_of_its_class(name: str, strategy: str,
     # With batch norm first, because there the batch that a worker sees matters.
     for model in ("resnet20", "transformer"):
         wanted = study(name, model, framework={"strategy": strategy}, cluster=cluster)
-        skipped = bench_for(wanted, proofs).plan().skipped
+        skipped = bench_for(wanted, proofs).snapshot().plan.skipped
         if not skipped:
             break
         refusals[model] = skipped[0].reason
