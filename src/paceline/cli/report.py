@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from paceline.model.forecast.predict import Prediction
     from paceline.model.foreign.traces import Span
     from paceline.recommend.recommendation import Advice
-    from paceline.record.usage import Usage
+    from paceline.record.usage import UsageCurves
     from paceline.report.page import ReportData
 
 MOST_ROWS = 12
@@ -264,7 +264,7 @@ def _timelines(runs: dict[str, Record]) -> dict[str, list[Span]]:
     return found
 
 
-def _resources(runs: dict[str, Record]) -> dict[str, list[Usage]]:
+def _resources(runs: dict[str, Record]) -> dict[str, list[UsageCurves]]:
     from paceline.record.usage import usage_of
 
     return {key: used for key, record in runs.items() if (used := usage_of(record))}

@@ -9,7 +9,7 @@ from typing import Any
 from paceline.explain.finding import CAUSES, DERIVED, MEASURED
 from paceline.explain.shares import seconds_by_cause
 from paceline.explain.spent import Spent
-from paceline.explain.without import Setting
+from paceline.explain.without import ModelledTrial
 from paceline.record.record import Record
 from paceline.units import format_seconds
 
@@ -55,7 +55,7 @@ class Side:
 
     label: str
     spent: Spent
-    setting: Setting
+    setting: ModelledTrial
     layers: Mapping[str, float]
     """Layer → seconds of its forward pass; {} where they were not timed."""
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paceline.explain.explanation import Yardstick
-from paceline.explain.without import Setting
+from paceline.explain.without import ModelledTrial
 from paceline.model.forecast.predict import predict
 from paceline.record.peak import Peak
 from paceline.stats import mean_interval
@@ -20,7 +20,7 @@ BEYOND_NOISE = 0.05
 """Earlier runs within this are the same, however sure the difference is."""
 
 
-def by_model(setting: Setting, step_s: float) -> Yardstick:
+def by_model(setting: ModelledTrial, step_s: float) -> Yardstick:
     """Against the model that was fitted to all runs of the family."""
     said = predict(setting.calibration, setting.conditions).step
     normal = said.low <= step_s <= said.high

@@ -8,12 +8,12 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.explain.changes import Case
-from paceline.explain.explanation import Explanation, Loss, Yardstick
+from paceline.explain.explanation import EfficiencyLoss, Explanation, Yardstick
 from paceline.explain.findings import Text, findings_of
 from paceline.explain.normal import by_model
 from paceline.explain.shares import loss_between, shares_of
 from paceline.explain.spent import Spent, spent_of
-from paceline.explain.without import Setting, ladder
+from paceline.explain.without import ModelledTrial, ladder
 from paceline.model.equations.terms import COMPUTE, CONTENTION
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.fitting.observe import dilation_of
@@ -33,7 +33,7 @@ class Subject:
     trial: Trial
     records: tuple[Record, ...]
     """Runs that ended well."""
-    setting: Setting
+    setting: ModelledTrial
     spent: Spent | None
     """None where nothing tells the parts of its step: then only the model speaks."""
 
@@ -57,7 +57,7 @@ def subjects(families: Sequence[tuple[Evidence, Calibration]], records: Sequence
             if not mine:
                 continue
             spent = spent_of(mine)
-            setting = Setting(calibration=calibration, conditions=one.conditions, starved=_starved(spent))
+            setting = ModelledTrial(calibration=calibration, conditions=one.conditions, starved=_starved(spent))
             found.append(Subject(trial=one.trial, records=mine, setting=setting, spent=spent))
     return found
 
@@ -107,7 +107,7 @@ def explain(
     )
 
 
-def _loss(smaller: Subject | None, subject: Subject) -> Loss | None:
+def _loss(smaller: Subject | None, subject: Subject) -> EfficiencyLoss | None:
     if smaller is None or smaller.spent is None or subject.spent is None:
         return None
     return loss_between(

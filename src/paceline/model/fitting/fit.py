@@ -18,9 +18,9 @@ from paceline.model.equations.ready import Ready
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import step_terms
-from paceline.model.fitting.calibration import FITTED, Calibration, Family, Hull
+from paceline.model.fitting.calibration import FITTED, Calibration, Hull, ModelFamily
 from paceline.model.fitting.draws import LEVEL, anywhere, draws_of, together
-from paceline.model.fitting.observe import DILATION, Collective, Manner, Training
+from paceline.model.fitting.observe import DILATION, Manner, ObservedCollective, Training
 from paceline.model.fitting.problem import Evidence, Problem
 from paceline.plan.trial import Trial
 
@@ -30,10 +30,10 @@ FEW_HELD_OUT = 9
 """Fewer held-out trials than this cannot tell a 90 % quantile: the largest error counts, and half as much again."""
 
 
-def family_of(trial: Trial, machine: str) -> Family:
+def family_of(trial: Trial, machine: str) -> ModelFamily:
     """What a trial has in common with those that one model describes."""
     workload, framework, cluster = trial.workload, trial.framework, trial.cluster
-    return Family(
+    return ModelFamily(
         framework=framework.name,
         strategy=framework.strategy,
         model=workload.name,
@@ -241,13 +241,13 @@ def _memory(trainings: Sequence[Training]) -> tuple[float, float] | None:
 
 def evidence_of(
     trainings: Sequence[Training],
-    collectives: Sequence[Collective],
+    collectives: Sequence[ObservedCollective],
     machine: Callable[[Trial], str],
     manner: Callable[[Trial], Manner],
     ready: Callable[[Trial], Ready | None],
 ) -> list[Evidence]:
     """Observations sorted into families; collectives go with every family of their framework and site."""
-    families: dict[str, tuple[Family, list[Training]]] = {}
+    families: dict[str, tuple[ModelFamily, list[Training]]] = {}
     for one in trainings:
         family = family_of(one.trial, machine(one.trial))
         families.setdefault(repr(family), (family, []))[1].append(one)
@@ -263,7 +263,7 @@ def evidence_of(
     ]
 
 
-def _of_family(collectives: Sequence[Collective], trial: Trial) -> tuple[Collective, ...]:
+def _of_family(collectives: Sequence[ObservedCollective], trial: Trial) -> tuple[ObservedCollective, ...]:
     """Those of the same library on the same site; with the same knobs, where there are such."""
     near = [one for one in collectives if _same_links(one.trial, trial)]
     same = [one for one in near if one.trial.framework.knobs == trial.framework.knobs]

@@ -67,7 +67,7 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Collective:
+class ObservedCollective:
     """Runs of one collective by itself."""
 
     trial: Trial
@@ -137,7 +137,7 @@ def trainings(
     return [_training(mine, manner, ready) for mine in runs.values()]
 
 
-def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) -> list[Collective]:
+def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) -> list[ObservedCollective]:
     """One observation for each collective that was measured by itself."""
     runs: dict[str, list[Record]] = {}
     for record in records:
@@ -154,7 +154,7 @@ def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) ->
         times = np.array([[one[size] for size in sizes] for one in medians]) / dilation_of(trial)
         logs = np.log(times).mean(axis=1)
         found.append(
-            Collective(
+            ObservedCollective(
                 trial=trial,
                 conditions=conditions_of(trial, manner(trial)),
                 operation=asked.operation,

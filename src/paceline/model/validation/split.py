@@ -20,7 +20,7 @@ from paceline.model.fitting.fit import fit
 from paceline.model.fitting.observe import Training
 from paceline.model.fitting.problem import Evidence
 from paceline.model.forecast.predict import predict
-from paceline.model.foreign.tables import Point, Row, matching
+from paceline.model.foreign.tables import MeasuredPoint, Row, matching
 from paceline.model.validation.baselines import BASELINES
 from paceline.model.validation.structural import Structural
 from paceline.model.validation.validate import GroupResult
@@ -98,9 +98,9 @@ def validate_family(evidence: Evidence, known: Sequence[Training], asked: Sequen
     )
 
 
-def _point(training: Training) -> Point:
+def _point(training: Training) -> MeasuredPoint:
     asked = training.conditions
-    return Point(
+    return MeasuredPoint(
         group="",
         workers=asked.workers,
         hosts=asked.hosts,
