@@ -21,10 +21,6 @@ from paceline.record.summary import floats, phase_columns
 IDLE_PHASES = frozenset({"data", COMMUNICATION})
 """Phases in which a rank may rightly wait without using its core."""
 
-WAITING_FACT = "waits"
-"""A rank whose facts say so waits inside its computing phases, asleep (an emulated framework) or for its peers (a step
-that is one program, exchange included); whether it was starved cannot be told from its CPU time."""
-
 STARVED_LIMIT = 0.10
 """A computing rank keeps at least one core busy; a tenth of that time without CPU is more than page faults
 and system noise take, and as much as run means may differ by."""
@@ -66,7 +62,9 @@ def machine_doubts(record: Record, measured: pa.Table) -> Iterator[Doubt]:
 def _starved(record: Record, measured: pa.Table) -> Iterator[Doubt]:
     if record.trial.cluster.device != "cpu":
         return
-    waiting = {rank.rank for rank in record.ranks if rank.facts.get(WAITING_FACT)}
+    # A rank that says so waits inside its computing phases, asleep (an emulated framework) or for its peers (a step
+    # that is one program, exchange included); whether it was starved cannot be told from its CPU time.
+    waiting = {rank.rank for rank in record.ranks if rank.reported.waits}
     rank, cpu = floats(measured, "rank"), floats(measured, "cpu_s")
     computing = [seconds for name, seconds in phase_columns(measured).items() if name not in IDLE_PHASES]
     if not computing or np.isnan(cpu).any():

@@ -16,6 +16,7 @@ from typing import Any
 import pyarrow as pa
 
 from paceline.plan.trial import Trial
+from paceline.record.facts import InputFacts, RankFacts
 
 SCHEMA_VERSION = 1
 """Version of what is stored; `migrate` knows the steps from each earlier one."""
@@ -86,6 +87,11 @@ class Rank:
     notes: tuple[str, ...] = ()
     """What it wanted the user to know."""
 
+    @property
+    def reported(self) -> RankFacts:
+        """Its facts, each by name with its type."""
+        return RankFacts(self.facts)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
@@ -135,6 +141,16 @@ class Record:
     @property
     def ok(self) -> bool:
         return self.outcome.kind is OutcomeKind.OK
+
+    @property
+    def reported(self) -> RankFacts:
+        """Facts of rank 0, of which what all ranks agree on is read; without any rank nothing is reported."""
+        return self.ranks[0].reported if self.ranks else RankFacts({})
+
+    @property
+    def input_facts(self) -> InputFacts:
+        """What is known of what it trained, each by name with its type."""
+        return InputFacts(self.inputs)
 
     def to_json(self) -> dict[str, Any]:
         """All but the samples, which are stored as columns."""

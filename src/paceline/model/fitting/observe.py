@@ -35,7 +35,7 @@ DATA = "data"
 HANDED_OVER = frozenset({COMMUNICATION, "update"})
 """Phases that are one where servers apply the optimizer."""
 TAKEN_APART = "timers"
-"""How phases are derived from steps in which nothing overlaps (record.phases.DERIVED_BY)."""
+"""How phases are derived from steps in which nothing overlaps (record.fact.DERIVED_BY)."""
 PASSES = ("forward", "backward")
 """Phases that compute."""
 DILATION = "dilation"
@@ -208,32 +208,30 @@ def messages_of(record: Record) -> tuple[tuple[float, ...], bool]:
     """Bytes of the messages of a step as the ranks tell them (of a pipeline: what a sample hands over), and whether
     they are parts of the model that the backward pass goes through; of ranks that tell nothing, all gradients at once.
     """
-    facts = record.ranks[0].facts if record.ranks else {}
-    if handed := facts.get("hand_over_bytes_per_sample"):
-        return (float(handed),), False
-    told = facts.get("bucket_bytes") or facts.get("unit_bytes")
-    if isinstance(told, (list, tuple)) and told:
-        return tuple(float(size) for size in told), True
-    if facts.get("message_bytes"):
-        count = max(1, int(facts.get("buckets") or 1))
-        return (float(facts["message_bytes"]) / count,) * count, False
-    size = record.inputs.get("gradient_bytes")
-    return ((float(size),) if size else ()), False
+    facts = record.reported
+    if handed := facts.hand_over_bytes_per_sample:
+        return (handed,), False
+    if sizes := facts.bucket_bytes or facts.unit_bytes:
+        return sizes, True
+    if whole := facts.message_bytes:
+        count = max(1, facts.buckets or 1)
+        return (whole / count,) * count, False
+    size = record.input_facts.gradient_bytes
+    return ((size,) if size else ()), False
 
 
 def passes_of(record: Record) -> int:
     """Micro-batches of a worker and step; those of a pipeline are dealt out over its stages."""
-    facts = record.ranks[0].facts if record.ranks else {}
-    if stages := facts.get("microbatches"):
-        return max(1, int(stages) // record.trial.workers)
-    return int(facts.get("micro_batches") or 1)
+    facts = record.reported
+    if pipelined := facts.pipeline_micro_batches:
+        return max(1, pipelined // record.trial.workers)
+    return facts.micro_batches or 1
 
 
 def mixed_in(record: Record) -> frozenset[str]:
     """Phases that contain exchange which cannot be told apart: they say nothing about what is computed in them."""
-    facts = record.ranks[0].facts if record.ranks and record.trial.workers > 1 else {}
-    mixed: Mapping[str, Iterable[str]] = facts.get("phases_mixed") or {}
-    return frozenset(mixed.get("phases", ()))
+    mixed = record.reported.phases_mixed if record.trial.workers > 1 else None
+    return frozenset(mixed.phases) if mixed else frozenset()
 
 
 def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:
