@@ -18,7 +18,6 @@ from paceline.explain.normal import by_earlier, by_roofline
 from paceline.explain.regression import Moment
 from paceline.explain.trials import Subject, explain, smallest_of, subjects
 from paceline.model.fitting.fit import family_of, fit
-from paceline.model.fitting.observe import dilation_of
 from paceline.modelbench import companion_records, evidence_of_records, families, graph_by_name
 from paceline.plan import Trial
 from paceline.record import MEASUREMENT, Record, summarize
@@ -138,13 +137,12 @@ def _roofline(subject: Subject, folder: Path, graph: Callable[[Trial], Graph | N
     if peak is None or trial.framework.simulated or trial.cluster.device != "cpu" or (known := graph(trial)) is None:
         return None
     needed, batch = cost(known), trial.workload.batch_per_worker
-    share = float(trial.cluster.options.get("core_share") or 1.0)
     return by_roofline(
         subject.step_s,
         flops=(needed.forward_flops + needed.backward_flops) * batch,
         moved_bytes=PASSES_OVER_MEMORY * needed.activation_bytes * batch,
         peak=peak,
-        cores=trial.cluster.threads_per_worker * share,
+        cores=trial.cluster.threads_per_worker * trial.cluster.pace.computing_speed,
     )
 
 
@@ -161,7 +159,7 @@ def _step_s(record: Record) -> float:
     summary = summarize(record)
     if summary is None:
         raise ValueError(f"{record.run_id}: no step was measured")
-    return summary.step_s / dilation_of(record.trial)
+    return summary.step_s * record.trial.cluster.pace.true_scale
 
 
 def _versions(record: Record) -> dict[str, str]:

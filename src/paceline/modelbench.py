@@ -21,7 +21,7 @@ from paceline.model.fitting.calibration import Calibration, write_calibrations
 from paceline.model.fitting.design import next_run
 from paceline.model.fitting.fit import evidence_of, family_of, fit
 from paceline.model.fitting.kept import calibrations_path
-from paceline.model.fitting.observe import Manner, collectives, dilation_of, trainings
+from paceline.model.fitting.observe import Manner, collectives, trainings
 from paceline.model.fitting.problem import Evidence
 from paceline.model.forecast.predict import Prediction, conditions_for, predict
 from paceline.model.foreign.imported import read_imports, with_imports
@@ -152,7 +152,7 @@ def curves(
         family = family_of(mine[0], str(one.base.machine))
         calibration = next((one for one in calibrations if one.family == family), None)
         # Rows of a dilated site are in its time, the model is in true time: on one axis they would only mislead.
-        if calibration is not None and dilation_of(mine[0]) == 1:
+        if calibration is not None and not mine[0].cluster.pace.is_slowed:
             found[one.key] = _curve(calibration, mine)
     return found
 

@@ -16,14 +16,10 @@ from paceline.explain.spent import Spent, spent_of
 from paceline.explain.without import ModelledTrial, ladder
 from paceline.model.equations.terms import COMPUTE, CONTENTION
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.fitting.observe import dilation_of
 from paceline.model.fitting.problem import Evidence
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
 from paceline.record.summary import summarize
-
-EMULATED = "core_share"
-"""What a site tells of hosts that are parts of one machine."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,7 +36,7 @@ class Subject:
     @property
     def step_s(self) -> float:
         steps = [summary.step_s for record in self.records if (summary := summarize(record)) is not None]
-        return float(np.mean(steps)) / dilation_of(self.trial)
+        return float(np.mean(steps)) * self.trial.cluster.pace.true_scale
 
 
 def subjects(families: Sequence[tuple[Evidence, Calibration]], records: Sequence[Record]) -> list[Subject]:
@@ -121,7 +117,7 @@ def cores_of(records: Sequence[Record]) -> int | None:
     hosts: dict[str, set[int]] = {}
     for rank in records[0].ranks if records else ():
         hosts.setdefault(rank.host, set()).update(rank.cores)
-    if hosts and EMULATED in (records[0].state.get("site") or {}):
+    if hosts and records[0].pace.emulated:
         return max(1, len(set.union(*hosts.values())) // len(hosts))
     return max((len(cores) for cores in hosts.values()), default=0) or None
 

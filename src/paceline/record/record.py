@@ -15,6 +15,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from paceline.plan.pace import Pace
 from paceline.plan.trial import Trial
 from paceline.record.facts import InputFacts, RankFacts
 
@@ -141,6 +142,11 @@ class Record:
     @property
     def ok(self) -> bool:
         return self.outcome.kind is OutcomeKind.OK
+
+    @property
+    def pace(self) -> Pace:
+        """What the site did to time on purpose, as the site tells it."""
+        return Pace.of(self.state.get("site") or {})
 
     @property
     def reported(self) -> RankFacts:

@@ -36,7 +36,7 @@ class ModelFamily:
     device: str
     site: str
     options: Mapping[str, Any]
-    """Of the site, but for its dilation."""
+    """Of the site, but for its slow motion."""
     input: str
     machine: str
     lock: str

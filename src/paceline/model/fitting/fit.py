@@ -20,7 +20,7 @@ from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import FITTED, Calibration, Hull, ModelFamily
 from paceline.model.fitting.draws import LEVEL, anywhere, draws_of, together
-from paceline.model.fitting.observe import DILATION, Manner, ObservedCollective, Training
+from paceline.model.fitting.observe import Manner, ObservedCollective, Training
 from paceline.model.fitting.problem import Evidence, Problem
 from paceline.plan.trial import Trial
 
@@ -42,7 +42,7 @@ def family_of(trial: Trial, machine: str) -> ModelFamily:
         threads=cluster.threads_per_worker,
         device=cluster.device,
         site=cluster.site,
-        options={name: value for name, value in cluster.options.items() if name != DILATION},
+        options=cluster.lasting_options,
         input=f"{workload.input}/{workload.loader_workers}",
         machine=machine,
         lock=framework.lock,
@@ -272,7 +272,7 @@ def _of_family(collectives: Sequence[ObservedCollective], trial: Trial) -> tuple
 
 def _same_links(one: Trial, other: Trial) -> bool:
     def links(trial: Trial) -> tuple[str, str, str, Mapping[str, object]]:
-        options = {name: value for name, value in trial.cluster.options.items() if name != DILATION}
-        return trial.framework.name, trial.cluster.site, trial.cluster.device, options
+        cluster = trial.cluster
+        return trial.framework.name, cluster.site, cluster.device, cluster.lasting_options
 
     return links(one) == links(other)

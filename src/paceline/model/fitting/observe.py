@@ -38,8 +38,6 @@ TAKEN_APART = "timers"
 """How phases are derived from steps in which nothing overlaps (record.fact.DERIVED_BY)."""
 PASSES = ("forward", "backward")
 """Phases that compute."""
-DILATION = "dilation"
-"""The site's setting by which all its times are stretched."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -101,10 +99,6 @@ class Manner:
     """Whether the next input is fetched while a step computes."""
 
 
-def dilation_of(trial: Trial) -> float:
-    return float(trial.cluster.options.get(DILATION, 1) or 1)
-
-
 def conditions_of(trial: Trial, manner: Manner) -> Conditions:
     """A trial's conditions but for its messages."""
     network = trial.cluster.network
@@ -151,7 +145,7 @@ def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) ->
         sizes = sorted(set.intersection(*(set(one) for one in medians)))
         if asked is None or not sizes:
             continue
-        times = np.array([[one[size] for size in sizes] for one in medians]) / dilation_of(trial)
+        times = np.array([[one[size] for size in sizes] for one in medians]) * trial.cluster.pace.true_scale
         logs = np.log(times).mean(axis=1)
         found.append(
             ObservedCollective(
@@ -178,7 +172,7 @@ def _training(
     ready: Callable[[Trial], Ready | None],
 ) -> Training:
     record, _ = runs[0]
-    trial, scale = record.trial, 1 / dilation_of(record.trial)
+    trial, scale = record.trial, record.trial.cluster.pace.true_scale
     how = manner(trial)
     messages, bucketed = messages_of(record)
     known = ready(trial) if bucketed or how.tensor_by_tensor else None
@@ -256,7 +250,7 @@ def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:
 def _handed_over_s(runs: Sequence[tuple[Record, RunSummary]]) -> float | None:
     """Mean over runs whose parts of a step were timed one after the other; sums of operators hide behind computing."""
     told = [
-        phase.seconds / dilation_of(record.trial)
+        phase.seconds * record.trial.cluster.pace.true_scale
         for record, summary in runs
         if mixed_in(record) == HANDED_OVER
         and (phase := summary.phases_derived.get(COMMUNICATION)) is not None
