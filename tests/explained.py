@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from paceline.explain.explanation import Explanation, Loss, Rung, Share, Yardstick
-from paceline.explain.finding import BANDWIDTH, COMPUTE, MEASURED, MODELLED, STRAGGLER, Change, Finding, Number, Range
+from paceline.explain.explanation import EfficiencyLoss, Explanation, Rung, Share, Yardstick
+from paceline.explain.finding import BANDWIDTH, COMPUTE, MEASURED, MODELLED, STRAGGLER, Finding, Number, Range, Remedy
 from paceline.recommend.recommendation import Advice
 
 EXPERIMENT = '[study]\nname = "try"\nquestion = "Does <overlap> pay?"\n'
@@ -20,7 +20,7 @@ def make_finding(**changes):
         "sure": "sure: timed on every rank",
         "numbers": (Number(name="exposed exchange", value=0.0134, unit="s", by=MEASURED),),
         "records": ("run.r0.a0",),
-        "change": Change(words="hide the exchange"),
+        "change": Remedy(words="hide the exchange"),
         "experiment": EXPERIMENT,
     }
     return Finding(**(fields | changes))
@@ -38,7 +38,7 @@ def make_explanation(trial="trial-1", label="2 workers", **changes):
         ),
         "findings": (make_finding(),),
         "ladder": (Rung(cause=BANDWIDTH, step_s=0.050, faster=1.28), Rung(cause=STRAGGLER, step_s=0.049, faster=1.306)),
-        "loss": Loss(
+        "loss": EfficiencyLoss(
             from_workers=1, to_workers=2, efficiency=0.78, parts={BANDWIDTH: 0.9, STRAGGLER: 0.1}, by=MODELLED
         ),
         "yardsticks": (

@@ -5,7 +5,7 @@ from __future__ import annotations
 from explained import make_advice, make_explanation
 from paceline.compare import compare
 from paceline.model.foreign.measured_step import measured_spans
-from paceline.record.usage import Series, Usage
+from paceline.record.usage import Series, UsageCurves
 from paceline.report.page import ReportData, Source
 from records import MACHINE, make_record
 
@@ -35,7 +35,7 @@ def make_report(*, name="study", records=None, **changes):
     comparison = compare(records)
     key = comparison.rows[-1].key
     times = (0.5, 1.0, 1.5)
-    used = Usage(
+    used = UsageCurves(
         process="worker0",
         cores=Series(t_s=times, values=(0.5, 1.0, 0.9)),
         mean_cores=0.8,

@@ -139,3 +139,13 @@ def test_nothing_is_called_utils() -> None:
     forbidden = {"utils", "util", "common", "helpers", "helper", "core", "manager", "misc"}
 
     assert not {path.stem for path in [*python_files(HOST), *python_files(WORKER)]} & forbidden
+
+
+def test_no_public_class_name_is_defined_twice() -> None:
+    homes: dict[str, list[str]] = {}
+    for path in python_files(HOST):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
+                homes.setdefault(node.name, []).append(f"{path.relative_to(SRC)}:{node.lineno}")
+
+    assert not {name: places for name, places in homes.items() if len(places) > 1}

@@ -10,7 +10,7 @@ from __future__ import annotations
 import tempfile
 from pathlib import Path
 
-from paceline.api import load_study, records, run
+from paceline.api import load_study, records, run_study
 
 STUDY = """
 [study]
@@ -45,7 +45,7 @@ study = load_study(folder / "study.toml")
 print(study.name, "-", study.question)
 
 # %% Run what is not recorded yet. A second call measures nothing and returns the same records.
-results = run(study, store=folder / "store")
+results = run_study(study, store=folder / "store")
 print(len(results), "runs,", sum(record.ok for record in results), "ended well")
 
 # %% One row a run, with derived numbers.

@@ -8,7 +8,7 @@ from importlib import import_module
 
 from paceline._version import __version__
 
-__all__ = ["Records", "Study", "__version__", "fit", "load_study", "predict", "records", "run"]
+__all__ = ["Records", "Study", "__version__", "fit", "load_study", "predict", "records", "run_study"]
 
 _HOMES = {
     "Records": "paceline.api",
@@ -17,14 +17,13 @@ _HOMES = {
     "load_study": "paceline.spec",
     "predict": "paceline.api",
     "records": "paceline.api",
+    "run_study": "paceline.api",
 }
-"""Public name → where it lives. `run` is the stage itself, which can be called."""
+"""Public name → where it lives. None is called like a stage: importing a stage binds its name in this package."""
 
 
 def __getattr__(name: str) -> object:
     # Loaded on use: `import paceline` for its version must not cost a second of imports.
-    if name == "run":
-        return import_module("paceline.run")
     if name in _HOMES:
         return getattr(import_module(_HOMES[name]), name)
     raise AttributeError(f"module 'paceline' has no attribute {name!r}")

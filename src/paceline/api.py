@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from paceline.model.fitting.calibration import Calibration
     from paceline.model.forecast.predict import Prediction
 
-__all__ = ["Records", "Study", "fit", "load_study", "predict", "records", "run"]
+__all__ = ["Records", "Study", "fit", "load_study", "predict", "records", "run_study"]
 
 
 class Records(Sequence[Record]):
@@ -56,7 +56,7 @@ class Records(Sequence[Record]):
         return frame
 
 
-def run(
+def run_study(
     study: Study | str | Path,
     *,
     store: str | Path | None = None,

@@ -154,7 +154,7 @@ class Snapshot:
                 outcome=record.outcome.kind.value,
                 ok=record.ok,
                 limits=record.trial.limits,
-                proof_by=record.inputs.get("worker", "") if record.kind == PROOF else None,
+                proof_by=(record.input_facts.worker or "") if record.kind == PROOF else None,
             )
             for record in records
         ]
@@ -187,11 +187,11 @@ class Snapshot:
     def _proved(self, records: Sequence[Record], further: tuple[Trial, ...] = ()) -> Fairness:
         """The proof by the adapters that made these records, or by today's where there are none."""
         cases = self.prepared.proof_cases(further)
-        workers = {record.inputs.get("worker") for record in records if record.ok} or {worker_digest()}
+        workers = {record.input_facts.worker for record in records if record.ok} or {worker_digest()}
         shown = [
             record
             for record in self.reading.runs([trial.id for trial in runs_of(cases)])
-            if record.inputs.get("worker") in workers
+            if record.input_facts.worker in workers
         ]
         # The latest, unless it failed where an earlier one, on another machine perhaps, did not.
         latest = sorted(shown, key=lambda record: (record.ok, record.started))

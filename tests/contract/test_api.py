@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import subprocess
 import sys
 from pathlib import Path
@@ -21,26 +22,34 @@ def test_public_names_are_these_and_all_exist() -> None:
         "load_study",
         "predict",
         "records",
-        "run",
+        "run_study",
     ]
     assert all(getattr(paceline, name) is not None for name in paceline.__all__)
+
+
+def test_no_public_name_is_a_stage() -> None:
+    """Importing a stage binds its name in the package, over whatever else was there."""
+    stages = {folder.name for folder in Path(paceline.__file__).parent.iterdir() if (folder / "__init__.py").exists()}
+
+    assert not stages & set(paceline.__all__)
+    assert not callable(importlib.import_module("paceline.run"))
 
 
 @pytest.mark.parametrize(
     "before",
     [
-        "import paceline; run, records, load_study = paceline.run, paceline.records, paceline.load_study",
-        "from paceline import load_study, records, run",
-        "import paceline.run, paceline.record; from paceline import load_study, records, run",
-        "from paceline.api import load_study, records, run",
+        "import paceline; run_study, records, load_study = paceline.run_study, paceline.records, paceline.load_study",
+        "from paceline import load_study, records, run_study",
+        "import paceline.run, paceline.record; from paceline import load_study, records, run_study",
+        "from paceline.api import load_study, records, run_study",
     ],
 )
 def test_study_runs_and_becomes_a_table_however_the_names_were_imported(tmp_path: Path, before: str) -> None:
     (tmp_path / "s.toml").write_text(to_toml(study_of()), encoding="utf-8")
     program = f"""
 {before}
-first = run(load_study("s.toml"))
-again = run("s.toml")
+first = run_study(load_study("s.toml"))
+again = run_study("s.toml")
 assert [r.run_id for r in first] == [r.run_id for r in again]
 frame = records().to_pandas()
 print(len(frame), round(frame.step_s.mean(), 6), sorted(set(frame.outcome)))
@@ -64,8 +73,8 @@ def test_a_model_is_fitted_and_asked(tmp_path: Path) -> None:
     )
     (tmp_path / "s.toml").write_text(to_toml(study), encoding="utf-8")
     program = """
-from paceline import fit, predict, run
-run("s.toml")
+from paceline import fit, predict, run_study
+run_study("s.toml")
 (model,) = fit("s.toml")
 said = predict(model, workers=8, batch=8, what_if="compute=x2")
 print(said.step.low <= said.step.value <= said.step.high, said.extrapolated_by, said.bottleneck)

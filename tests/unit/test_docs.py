@@ -145,19 +145,11 @@ def test_protocol_page_names_version_events_job_keys_and_exit_codes() -> None:
     }
 
 
-def test_protocol_page_names_every_fact_that_the_host_reads() -> None:
-    page = (DOCS / "reference" / "protocol.md").read_text(encoding="utf-8")
-    reading = re.compile(r"\brank(?:s\[0\])?\.facts(?:\.get\(|\[)\"(\w+)\"")
-    read = {
-        name
-        for path in (SOURCE / "paceline").rglob("*.py")
-        for name in reading.findall(path.read_text(encoding="utf-8"))
-    }
-    # The host makes these itself, of the events of that name.
-    read -= {"evidence", "roundings"}
+def test_tables_of_facts_on_the_protocol_page_are_current() -> None:
+    generate = runpy.run_path(str(DOCS / "generate_reference.py"))
+    current = (DOCS / "reference" / "protocol.md").read_text(encoding="utf-8")
 
-    assert len(read) > 5
-    assert read <= set(re.findall(r"`(\w+)`", section("Facts that others read", page)))
+    assert current == generate["protocol_page"](), "run: .venv/bin/python docs/generate_reference.py"
 
 
 def test_derived_phases_of_tensorflow_are_told_as_they_are_made() -> None:

@@ -45,7 +45,7 @@ def add_parser(commands: Any) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from paceline.cli.predict import network
-    from paceline.model.foreign.imported import Setting, add_import, read_import
+    from paceline.model.foreign.imported import ImportContext, add_import, read_import
 
     if not args.file:
         return _records(args)
@@ -56,7 +56,7 @@ def main(args: argparse.Namespace) -> int:
     study = load_study(args.study)
     (file,) = args.file
     bandwidth, latency = network(args.network)
-    setting = Setting(
+    setting = ImportContext(
         framework=args.framework,
         workers=args.workers,
         hosts=args.hosts,

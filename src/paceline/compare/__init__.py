@@ -3,7 +3,7 @@
 from paceline.compare.collectives import Collectives, CollectiveTable, tables_of
 from paceline.compare.comparison import Comparison, Note, compare
 from paceline.compare.fairness import AGREES, NO_PROOF, NOT_COMPARABLE, TRAITS, Distance, Fairness, Proof, prove
-from paceline.compare.families import Family, families
+from paceline.compare.families import ScalingFamily, families
 from paceline.compare.gaps import Factor
 from paceline.compare.precision import more_repeats
 from paceline.compare.quantity import Quantity
@@ -23,7 +23,6 @@ __all__ = [
     "Distance",
     "Factor",
     "Fairness",
-    "Family",
     "Note",
     "PairVerdict",
     "Phase",
@@ -31,6 +30,7 @@ __all__ = [
     "Quantity",
     "Row",
     "RowWarning",
+    "ScalingFamily",
     "compare",
     "families",
     "gather",

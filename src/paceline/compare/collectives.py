@@ -116,19 +116,19 @@ def tables_of(groups: Sequence[Runs], comparison: Comparison) -> Collectives:
 
 
 def _table(runs: Runs, row: Row, collective: Collective) -> CollectiveTable:
-    facts = [rank.facts for record, _ in runs.measured for rank in record.ranks]
+    reported = [rank.reported for record, _ in runs.measured for rank in record.ranks]
     return CollectiveTable(
         key=row.key,
         trial=row.trial,
         label=row.label,
         framework=row.framework,
-        library=next((str(fact["library"]) for fact in facts if fact.get("library")), None),
+        library=next((facts.library for facts in reported if facts.library), None),
         operation=collective.operation,
         ranks=row.workers,
         hosts=row.hosts,
         network=row.network,
         simulated=row.simulated,
-        verified=bool(facts) and all(fact.get("verified") for fact in facts),
+        verified=bool(reported) and all(facts.verified for facts in reported),
         outcome=row.outcome,
         reason=row.reason,
         n_runs=row.n_runs,

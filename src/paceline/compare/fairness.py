@@ -275,9 +275,19 @@ def traits_of(record: Record) -> dict[str, str]:
     if not record.ranks:
         return {}
     rank = record.ranks[0]
-    shown = {"version": rank.framework_version, "python": rank.python}
-    values = {name: shown.get(name, rank.facts.get(name)) for name in TRAITS}
-    return {name: str(value) for name, value in values.items() if value is not None}
+    facts = rank.reported
+    values = (
+        rank.framework_version,
+        rank.python,
+        facts.threads,
+        facts.layout,
+        facts.blas,
+        facts.compiled,
+        facts.precision,
+        facts.wrapped,
+        facts.dropout,
+    )
+    return {name: str(value) for name, value in zip(TRAITS, values, strict=True) if value is not None}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -297,7 +307,7 @@ class _Evidence:
     def __init__(self, record: Record) -> None:
         self.record = record
         self.trial = record.trial
-        self._shown = [dict(rank.facts.get("evidence", {})) for rank in record.ranks]
+        self._shown = [dict(rank.reported.evidence or {}) for rank in record.ranks]
         self.shown = _Shown(
             gradients=self._held("gradients"), weights=self._held("weights"), statistics=self._held("statistics")
         )
@@ -312,7 +322,7 @@ class _Evidence:
     @property
     def of_workers(self) -> Floats:
         """Of the reference: the loss of each worker's batch at each step."""
-        return np.asarray(self.record.ranks[0].facts["losses"], dtype=float)
+        return np.asarray(self.record.reported.losses or (), dtype=float)
 
     @property
     def roundings(self) -> list[_Shown]:
@@ -324,7 +334,7 @@ class _Evidence:
                 statistics=one["statistics"],
                 of_workers=np.asarray(one["losses"], dtype=float),
             )
-            for one in self.record.ranks[0].facts.get("roundings", [])
+            for one in self.record.reported.roundings or ()
         ]
 
     @property
@@ -345,20 +355,19 @@ class _Evidence:
 
     @property
     def loss_is_global(self) -> bool:
-        return self.record.ranks[0].facts.get("loss_over") == "global"
+        return self.record.reported.loss_over == "global"
 
     @property
     def flops_ratio(self) -> float | None:
-        counted = self.record.ranks[0].facts.get("framework_flops")
-        inputs = self.record.inputs
-        expected = inputs["forward_flops"] + inputs["backward_flops"]
+        counted, inputs = self.record.reported.framework_flops, self.record.input_facts
+        expected = (inputs.forward_flops or 0) + (inputs.backward_flops or 0)
         if not counted or not expected:
             return None
-        return float(counted) / (float(expected) * self.trial.workload.batch_per_worker)
+        return counted / (expected * self.trial.workload.batch_per_worker)
 
     def wrong_parameters(self) -> list[str]:
         """Every rank counts the whole model, also where it holds a part of it."""
-        expected = self.record.inputs["parameters"]
+        expected = self.record.input_facts.parameters
         counted = {rank.parameters for rank in self.record.ranks}
         if counted == {expected}:
             return []
@@ -366,7 +375,7 @@ class _Evidence:
 
     def unequal_ranks(self) -> list[str]:
         """Tensors that several ranks hold and that differ after the last step."""
-        if self.record.ranks[0].facts.get("weights_equal_on_devices") is False:
+        if self.record.reported.weights_equal_on_devices is False:
             return [f"weights differ between the devices of a process after {len(self.losses[0])} steps"]
         differing = self._differing("weights")
         if not differing:
@@ -397,13 +406,13 @@ class _Evidence:
         return f"loss falls from {first:.4g} to {last:.4g} in {len(self.losses[0])} steps"
 
     def staleness(self) -> list[str]:
-        found = self.record.ranks[0].facts.get("staleness")
+        staleness = self.record.reported.staleness
         if self.trial.framework.strategy_class != "asynchronous":
             return []
-        if not found:
+        if staleness is None:
             return ["staleness is not known"]
-        return [f"staleness {found['mean']:.2g} updates on average, {found['max']:g} at most"]
+        return [f"staleness {staleness.mean:.2g} updates on average, {staleness.max:g} at most"]
 
     def compression_error(self) -> list[str]:
-        found = self.record.ranks[0].facts.get("compression_error")
-        return [] if found is None else [f"compression loses {found:.2g} of the gradient"]
+        lost = self.record.reported.compression_error
+        return [] if lost is None else [f"compression loses {lost:.2g} of the gradient"]

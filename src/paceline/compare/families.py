@@ -9,7 +9,7 @@ from paceline.compare.rows import Row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Family:
+class ScalingFamily:
     """One curve."""
 
     base: Row
@@ -25,7 +25,7 @@ class Family:
         return f"{self.base.key} {self.network}" if self.network else self.base.key
 
 
-def families(comparison: Comparison) -> list[Family]:
+def families(comparison: Comparison) -> list[ScalingFamily]:
     """Every family with at least two sizes. A host that is alone has no network, and stands for itself on all."""
     by_base: dict[str, list[Row]] = {}
     for row in comparison.rows:
@@ -37,5 +37,5 @@ def families(comparison: Comparison) -> list[Family]:
         for network in named or (None,):
             mine = sorted((row for row in rows if row.network in {None, network}), key=lambda row: row.workers)
             if len({row.workers for row in mine}) > 1:
-                found.append(Family(base=comparison.row(base), network=network, rows=tuple(mine)))
+                found.append(ScalingFamily(base=comparison.row(base), network=network, rows=tuple(mine)))
     return found

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from paceline.explain.finding import Change, Range
-from paceline.explain.without import MOST_DRAWS, Setting, widened
+from paceline.explain.finding import Range, Remedy
+from paceline.explain.without import MOST_DRAWS, ModelledTrial, widened
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.step import Floats
 from paceline.model.equations.terms import (
@@ -40,7 +40,7 @@ class Case:
     """What a change starts from."""
 
     trial: Trial
-    setting: Setting
+    setting: ModelledTrial
     cores: int | None
     """Of a host, for all of its workers; None: not known."""
     slow_host: str | None = None
@@ -49,28 +49,28 @@ class Case:
     """Cause → its part of the step, where timers tell it."""
 
 
-def change_for(cause: str, case: Case) -> Change | None:
+def change_for(cause: str, case: Case) -> Remedy | None:
     """What to change; None where nobody knows."""
     return CHANGES[cause](case) if cause in CHANGES else None
 
 
-def _input(case: Case) -> Change:
+def _input(case: Case) -> Remedy:
     workload, cluster = case.trial.workload, case.trial.cluster
     if workload.input != "pipeline":
-        return Change(
+        return Remedy(
             words="fetch the next batch while the step computes, or make it cheaper to read",
             what_if="input=x2",
             gain=_predicted(case, "input=x2"),
         )
     if case.cores and case.cores > cluster.workers_per_host * cluster.threads_per_worker:
         more = max(1, workload.loader_workers * 2)
-        return Change(
+        return Remedy(
             words=f"feed it by {more} loader processes a worker instead of {workload.loader_workers}",
             axes={"workload.loader_workers": more},
             what_if=f"loaders={more}",
             gain=_loaded(case, f"loaders={more}"),
         )
-    return Change(
+    return Remedy(
         words="prepare samples once and keep them in memory: loader processes would take the cores that compute",
         axes={"workload.input": "resident", "workload.loader_workers": 0},
         what_if="input=x1000",
@@ -97,7 +97,7 @@ def _without_input(case: Case) -> Range:
     return Range(value=1 / left, low=min(modelled.low, 1 / left / unsure), high=max(most.high, unsure / bare))
 
 
-def _bandwidth(case: Case) -> Change:
+def _bandwidth(case: Case) -> Remedy:
     network = case.trial.cluster.network
     rate = network.bandwidth_bytes_per_s if network else None
     faster = [
@@ -108,37 +108,37 @@ def _bandwidth(case: Case) -> Change:
     if rate and faster:
         wanted = NETWORKS[faster[0]].bandwidth_bytes_per_s or rate
         what_if = f"bandwidth=x{wanted / rate:g}"
-        return Change(
+        return Remedy(
             words=f"take a faster link: {faster[0]}",
             axes={"cluster.network": faster[0]},
             what_if=what_if,
             gain=_predicted(case, what_if),
         )
-    return Change(
+    return Remedy(
         words="send fewer bytes (fp16 gradients, exchange every few steps) or take a faster link",
         what_if="compression=fp16",
         gain=_predicted(case, "compression=fp16"),
     )
 
 
-def _latency(case: Case) -> Change:
+def _latency(case: Case) -> Remedy:
     setting = case.setting
     if len(setting.conditions.messages) > 1 and BUCKET_KNOB in case.trial.framework.knobs:
         size, conditions = _larger_buckets(setting)
-        return Change(
+        return Remedy(
             words=f"send gradients in larger buckets: {format_bytes(size)}",
             axes={f"framework.{case.trial.framework.name}.{BUCKET_KNOB}": round(size)},
             what_if=f"bucket={size / 2**20:g}MiB",
             gain=_ratio(setting, conditions),
         )
-    return Change(
+    return Remedy(
         words="take links with less latency, or exchange less often (gradient accumulation)",
         what_if="latency=x0.5",
         gain=_predicted(case, "latency=x0.5"),
     )
 
 
-def _larger_buckets(setting: Setting) -> tuple[float, Conditions]:
+def _larger_buckets(setting: ModelledTrial) -> tuple[float, Conditions]:
     """(bytes, conditions) with the best bucket that is known; where buckets just split the message, all in one."""
     conditions = setting.conditions
     whole = float(conditions.sizes.sum())
@@ -148,14 +148,14 @@ def _larger_buckets(setting: Setting) -> tuple[float, Conditions]:
     return whole, conditions.change(messages=(whole,))
 
 
-def _contention(case: Case) -> Change:
+def _contention(case: Case) -> Remedy:
     cluster = case.trial.cluster
     wanted = cluster.threads_per_worker * cluster.workers_per_host
     if case.cores and wanted > case.cores:
         threads = max(1, case.cores // cluster.workers_per_host)
         crowd = cluster.threads_per_worker / threads
         left = max(1 - case.measured.get(CONTENTION, 0.0), LEAST_LEFT)
-        return Change(
+        return Remedy(
             words=f"use {threads} thread{'s' if threads > 1 else ''} a worker: {wanted} threads want {case.cores} core"
             f"{'s' if case.cores > 1 else ''}",
             axes={"cluster.threads_per_worker": threads},
@@ -163,13 +163,13 @@ def _contention(case: Case) -> Change:
             # how much of what they compute is spinning.
             gain=Range(value=1 / left, low=1.0, high=crowd / left),
         )
-    return Change(words="give computing and communication cores of their own, or use fewer threads", gain=None)
+    return Remedy(words="give computing and communication cores of their own, or use fewer threads", gain=None)
 
 
-def _overhead(case: Case) -> Change:
+def _overhead(case: Case) -> Remedy:
     batch, setting = case.trial.workload.batch_per_worker * 2, case.setting
     gain = _ratio(setting, setting.conditions.change(batch=setting.conditions.batch * 2), samples=2.0)
-    return Change(
+    return Remedy(
         words=f"do more in each step: batch {batch} a worker (check the accuracy: the global batch changes), or "
         "compile the step",
         axes={"workload.batch_per_worker": batch},
@@ -177,30 +177,30 @@ def _overhead(case: Case) -> Change:
     )
 
 
-def _straggler(case: Case) -> Change:
+def _straggler(case: Case) -> Remedy:
     gain = case.setting.gain([STRAGGLER])
     if case.slow_host:
-        return Change(
+        return Remedy(
             words=f"look at host {case.slow_host}, or leave it out: its worker is slower for good",
             what_if="stragglers=none",
             gain=gain,
         )
-    return Change(
+    return Remedy(
         words="find what makes workers take turns in being slow: pin them, stop what runs beside them",
         what_if="stragglers=none",
         gain=gain,
     )
 
 
-def _compute(case: Case) -> Change:
-    return Change(
+def _compute(case: Case) -> Remedy:
+    return Remedy(
         words="only faster computing helps: a device twice as fast, lower precision, a compiled step, or more workers",
         what_if="compute=x2",
         gain=_predicted(case, "compute=x2"),
     )
 
 
-CHANGES: dict[str, Callable[[Case], Change]] = {
+CHANGES: dict[str, Callable[[Case], Remedy]] = {
     INPUT: _input,
     BANDWIDTH: _bandwidth,
     LATENCY: _latency,
@@ -219,7 +219,7 @@ def _predicted(case: Case, what_if: str) -> Range:
 
 
 def _ratio(
-    setting: Setting, conditions: Conditions, after: Calibration | None = None, *, samples: float = 1.0
+    setting: ModelledTrial, conditions: Conditions, after: Calibration | None = None, *, samples: float = 1.0
 ) -> Range:
     """Throughput under other conditions ÷ throughput now; `samples` times as many a step."""
     before = setting.calibration

@@ -36,7 +36,7 @@ class Rung:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Loss:
+class EfficiencyLoss:
     """What is lost between two sizes, split by cause."""
 
     from_workers: int
@@ -77,7 +77,7 @@ class Explanation:
     """What holds it back most comes first."""
     ladder: tuple[Rung, ...]
     """Best first: after the first rung, the cause of the second is the next bottleneck."""
-    loss: Loss | None
+    loss: EfficiencyLoss | None
     """Against the smallest size of its family; None for that one."""
     yardsticks: tuple[Yardstick, ...]
     unknown: tuple[str, ...] = ()

@@ -44,7 +44,7 @@ class Number:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class Remedy:
     """What to do about a finding."""
 
     words: str
@@ -81,7 +81,7 @@ class Finding:
     """What it rests on; never empty."""
     records: tuple[str, ...]
     """Ids of the runs it rests on; never empty."""
-    change: Change | None = None
+    change: Remedy | None = None
     experiment: str = ""
     """A study file (TOML) that would confirm or refute it; "" where no study can."""
 

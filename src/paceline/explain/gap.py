@@ -11,7 +11,7 @@ from paceline.explain.finding import CAUSES, DERIVED, MEASURED
 from paceline.explain.shares import seconds_by_cause
 from paceline.explain.spent import Spent
 from paceline.explain.trials import Subject
-from paceline.explain.without import Setting
+from paceline.explain.without import ModelledTrial
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
 from paceline.stats import Verdict
@@ -59,7 +59,7 @@ class Side:
 
     label: str
     spent: Spent
-    setting: Setting
+    setting: ModelledTrial
     layers: Mapping[str, float]
     """Layer → seconds of its forward pass; {} where they were not timed."""
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.explain.regression import Moment
-from paceline.model.fitting.observe import dilation_of
 from paceline.record.record import Record
 from paceline.record.summary import summarize
 
@@ -35,7 +34,7 @@ def _moment(record: Record) -> Moment | None:
         return None
     return Moment(
         started=record.started,
-        step_s=summary.step_s / dilation_of(record.trial),
+        step_s=summary.step_s * record.trial.cluster.pace.true_scale,
         run=record.run_id,
         versions=_versions(record),
     )
@@ -46,6 +45,6 @@ def _versions(record: Record) -> dict[str, str]:
     return {
         "paceline": record.paceline,
         "environment": str(record.environment.get("fingerprint", "")),
-        "worker": str(record.inputs.get("worker", "")),
+        "worker": record.input_facts.worker or "",
         "kernel": str(record.machine.get("kernel", "")),
     }

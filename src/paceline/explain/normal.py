@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from paceline.explain.explanation import Yardstick
-from paceline.explain.without import Setting
+from paceline.explain.without import ModelledTrial
 from paceline.model.forecast.predict import predict
 from paceline.plan.trial import Trial
 from paceline.record.peak import Peak
@@ -25,7 +25,7 @@ PASSES_OVER_MEMORY = 4
 """An output is written and read in the forward pass, and its gradient likewise in the backward pass."""
 
 
-def by_model(setting: Setting, step_s: float) -> Yardstick:
+def by_model(setting: ModelledTrial, step_s: float) -> Yardstick:
     """Against the model that was fitted to all runs of the family."""
     said = predict(setting.calibration, setting.conditions).step
     normal = said.low <= step_s <= said.high
@@ -69,13 +69,12 @@ def roofline_of(trial: Trial, step_s: float, graph: Graph | None, peak: Peak | N
     if peak is None or graph is None or trial.framework.simulated or trial.cluster.device != "cpu":
         return None
     needed, batch = cost(graph), trial.workload.batch_per_worker
-    share = float(trial.cluster.options.get("core_share") or 1.0)
     return by_roofline(
         step_s,
         flops=(needed.forward_flops + needed.backward_flops) * batch,
         moved_bytes=PASSES_OVER_MEMORY * needed.activation_bytes * batch,
         peak=peak,
-        cores=trial.cluster.threads_per_worker * share,
+        cores=trial.cluster.threads_per_worker * trial.cluster.pace.computing_speed,
     )
 
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from paceline.explain.explanation import Loss, Share
+from paceline.explain.explanation import EfficiencyLoss, Share
 from paceline.explain.finding import CAUSES, COPY, DERIVED, MEASURED
 from paceline.explain.spent import EXCHANGE, Spent
-from paceline.explain.without import Setting
+from paceline.explain.without import ModelledTrial
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, LATENCY, shares, step_terms
 
 
-def seconds_by_cause(spent: Spent, setting: Setting) -> dict[str, float]:
+def seconds_by_cause(spent: Spent, setting: ModelledTrial) -> dict[str, float]:
     """Seconds a step of each of CAUSES.
 
     Timers see an exchange, and computing that something slows down. What of the exchange is latency, and what of
@@ -31,7 +31,7 @@ def seconds_by_cause(spent: Spent, setting: Setting) -> dict[str, float]:
     return {cause: found[cause] for cause in CAUSES}
 
 
-def shares_of(spent: Spent | None, setting: Setting) -> tuple[Share, ...]:
+def shares_of(spent: Spent | None, setting: ModelledTrial) -> tuple[Share, ...]:
     """One a cause."""
     measured: Mapping[str, float] = {}
     if spent is not None:
@@ -44,7 +44,9 @@ def shares_of(spent: Spent | None, setting: Setting) -> tuple[Share, ...]:
     return tuple(Share(cause=one, measured=measured.get(one), modelled=modelled[one]) for one in CAUSES)
 
 
-def loss_between(few: tuple[Spent, Setting, int, float], many: tuple[Spent, Setting, int, float]) -> Loss | None:
+def loss_between(
+    few: tuple[Spent, ModelledTrial, int, float], many: tuple[Spent, ModelledTrial, int, float]
+) -> EfficiencyLoss | None:
     """How what is lost from one size to another splits: by the seconds that each sample costs a worker.
 
     Args:
@@ -59,7 +61,7 @@ def loss_between(few: tuple[Spent, Setting, int, float], many: tuple[Spent, Sett
     lost = sum(after.values()) - sum(before.values())
     if lost <= 0:
         return None
-    return Loss(
+    return EfficiencyLoss(
         from_workers=workers,
         to_workers=more,
         efficiency=sum(before.values()) / sum(after.values()),

@@ -22,7 +22,7 @@ from paceline.explain.finding import COPY, DERIVED, MEASURED
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import straggling_of
 from paceline.model.equations.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
-from paceline.model.fitting.observe import ASYNCHRONOUS, DATA, PASSES, dilation_of, late_input_s
+from paceline.model.fitting.observe import ASYNCHRONOUS, DATA, PASSES, late_input_s
 from paceline.record.phases import COMMUNICATION, FUSED
 from paceline.record.record import Record
 from paceline.record.summary import RunSummary, by_step, floats, measured_samples, phase_columns, summarize
@@ -60,7 +60,7 @@ def spent_of(records: Sequence[Record]) -> Spent | None:
     found = [(record, one) for record in records if record.ok and (one := _of_run(record)) is not None]
     if not found:
         return None
-    scale = 1 / dilation_of(found[0][0].trial)
+    scale = found[0][0].trial.cluster.pace.true_scale
     each = [one for _, (one, _) in found]
     shares = [{cause: value / sum(one.values()) for cause, value in one.items()} for one in each]
     slow = [rank for _, (_, rank) in found]
@@ -143,7 +143,6 @@ def _starved(record: Record, measured: pa.Table) -> float:
     if STARVED not in measured.column_names:
         return 0.0
     waited, used = (np.nan_to_num(floats(measured, name)) for name in (STARVED, "cpu_s"))
-    site = record.state.get("site") or {}
-    granted = float(site.get("core_share", 1.0)) / float(site.get("dilation", 1.0))
+    granted = record.pace.granted
     withheld = used * (1 / granted - 1) if granted < 1 else np.zeros_like(used)
     return float(np.maximum(waited - withheld, 0.0).mean())

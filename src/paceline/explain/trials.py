@@ -7,16 +7,15 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from paceline.explain.changes import Case
-from paceline.explain.explanation import Explanation, Loss, Yardstick
+from paceline.explain.explanation import EfficiencyLoss, Explanation, Yardstick
 from paceline.explain.findings import Text, findings_of
 from paceline.explain.history import before_and_after
 from paceline.explain.normal import by_earlier, by_model, roofline_of
 from paceline.explain.shares import loss_between, shares_of
 from paceline.explain.spent import Spent, spent_of
-from paceline.explain.without import Setting, ladder
+from paceline.explain.without import ModelledTrial, ladder
 from paceline.model.equations.terms import COMPUTE, CONTENTION
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.fitting.observe import dilation_of
 from paceline.model.fitting.problem import Evidence
 from paceline.plan.trial import Trial
 from paceline.record.peak import read_peak
@@ -24,9 +23,6 @@ from paceline.record.record import Record
 from paceline.record.summary import summarize
 from paceline.stats import mean_interval
 from paceline.workloads.graph import Graph
-
-EMULATED = "core_share"
-"""What a site tells of hosts that are parts of one machine."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,7 +32,7 @@ class Subject:
     trial: Trial
     records: tuple[Record, ...]
     """Runs that ended well."""
-    setting: Setting
+    setting: ModelledTrial
     spent: Spent | None
     """None where nothing tells the parts of its step: then only the model speaks."""
 
@@ -49,7 +45,7 @@ class Subject:
     def step_s(self) -> float:
         """Mean over runs, as the comparison has it, in the time of a site that is not slowed down."""
         steps = [summary.step_s for record in self.records if (summary := summarize(record)) is not None]
-        return mean_interval(steps).value / dilation_of(self.trial)
+        return mean_interval(steps).value * self.trial.cluster.pace.true_scale
 
 
 def subjects(families: Sequence[tuple[Evidence, Calibration]], records: Sequence[Record]) -> list[Subject]:
@@ -66,7 +62,7 @@ def subjects(families: Sequence[tuple[Evidence, Calibration]], records: Sequence
             if not mine:
                 continue
             spent = spent_of(mine)
-            setting = Setting(calibration=calibration, conditions=one.conditions, starved=_starved(spent))
+            setting = ModelledTrial(calibration=calibration, conditions=one.conditions, starved=_starved(spent))
             found.append(Subject(trial=one.trial, records=mine, setting=setting, spent=spent))
     return found
 
@@ -145,7 +141,7 @@ def explain_among(
     )
 
 
-def _loss(smaller: Subject | None, subject: Subject) -> Loss | None:
+def _loss(smaller: Subject | None, subject: Subject) -> EfficiencyLoss | None:
     if smaller is None or smaller.spent is None or subject.spent is None:
         return None
     return loss_between(
@@ -159,7 +155,7 @@ def cores_of(records: Sequence[Record]) -> int | None:
     hosts: dict[str, set[int]] = {}
     for rank in records[0].ranks if records else ():
         hosts.setdefault(rank.host, set()).update(rank.cores)
-    if hosts and EMULATED in (records[0].state.get("site") or {}):
+    if hosts and records[0].pace.emulated:
         return max(1, len(set.union(*hosts.values())) // len(hosts))
     return max((len(cores) for cores in hosts.values()), default=0) or None
 

@@ -34,7 +34,7 @@ MOST_DRAWS = 60
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class ModelledTrial:
     """A trial as the model sees it."""
 
     calibration: Calibration
@@ -68,7 +68,7 @@ def widened(value: float, draws: Floats, own: float) -> Range:
     return Range(value=value, low=low, high=high)
 
 
-def ladder(setting: Setting, measured_s: float) -> tuple[Rung, ...]:
+def ladder(setting: ModelledTrial, measured_s: float) -> tuple[Rung, ...]:
     """What to remove first, then what holds it back next, and so on, until only computing is left."""
     rungs: list[Rung] = []
     removed: list[str] = []

@@ -40,7 +40,9 @@ def make_estimate(
             step = _guess_round_s(trial, collective)
         else:
             step = known.guess_step_s(trial) if known.guess_step_s else _guess_step_s(trial)
-        return _slower(trial) * (known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps))
+        return (
+            known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps)
+        ) / trial.cluster.pace.granted
 
     def _guess_step_s(trial: Trial) -> float:
         sizes = known_sizes(workload(trial.workload.model, trial.workload.options))
@@ -59,16 +61,7 @@ def _guess_round_s(trial: Trial, collective: Collective) -> float:
 
 
 def _bytes_per_s(trial: Trial) -> float:
-    """Of an exchange, before `_slower`: a share of a core slows no link, slow motion slows all."""
+    """Of an exchange, before the pace: a share of a core slows no link, slow motion slows all."""
     network = trial.cluster.network
     link = network.bandwidth_bytes_per_s if network else None
-    return GUESSED_BYTES_PER_S if link is None else min(GUESSED_BYTES_PER_S, link / _share(trial))
-
-
-def _slower(trial: Trial) -> float:
-    """An emulated host has a share of a core, or lives in slow motion."""
-    return float(trial.cluster.options.get("dilation", 1.0)) / _share(trial)
-
-
-def _share(trial: Trial) -> float:
-    return float(trial.cluster.options.get("core_share", 1.0))
+    return GUESSED_BYTES_PER_S if link is None else min(GUESSED_BYTES_PER_S, link / trial.cluster.pace.computing_speed)

@@ -10,6 +10,7 @@ from dataclasses import asdict, dataclass, field
 from pathlib import PurePath
 from typing import Any
 
+from paceline.plan.pace import Pace, at_true_pace
 from paceline.spec.study import Network
 from paceline.workloads.collective import HASH_PREFIX, Collective, load_collective
 
@@ -95,6 +96,16 @@ class ClusterChoice:
     @property
     def workers(self) -> int:
         return self.hosts * self.workers_per_host
+
+    @property
+    def pace(self) -> Pace:
+        """What the site does to time on purpose."""
+        return Pace.of(self.options)
+
+    @property
+    def lasting_options(self) -> dict[str, Any]:
+        """Options of the site that change what a trial's true times are: all but its slow motion."""
+        return at_true_pace(self.options)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,7 +11,6 @@ from paceline.compare import Comparison, Fairness, Row
 from paceline.compare.runs import Runs
 from paceline.explain.finding import MEASURED, Range
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.fitting.observe import DILATION, dilation_of
 from paceline.model.forecast.predict import LEVEL
 from paceline.plan import Catalog, Trial
 from paceline.spec import Study
@@ -73,11 +72,10 @@ class Candidate:
 
 def identity(trial: Trial) -> str:
     """The same for all trials that one would choose as one: however long, from whatever seed and how slowed down."""
-    options = {name: value for name, value in trial.cluster.options.items() if name != DILATION}
     return replace(
         trial,
         workload=replace(trial.workload, seed=0),
-        cluster=replace(trial.cluster, options=options),
+        cluster=replace(trial.cluster, options=trial.cluster.lasting_options),
         measure=replace(trial.measure, warmup_steps=0, steps=1),
     ).id
 
@@ -129,8 +127,8 @@ def were_run(known: Known) -> set[str]:
 
 def _rounds(runs: Runs) -> dict[int, float]:
     """Samples a second, in the time of a site that is not slowed down."""
-    scale = dilation_of(runs.trial)
-    return {repeat: value * scale for repeat, value in runs.by_round("throughput").items()}
+    scale = runs.trial.cluster.pace.true_scale
+    return {repeat: value / scale for repeat, value in runs.by_round("throughput").items()}
 
 
 def interval_of(rounds: Mapping[int, float]) -> Range:
@@ -164,9 +162,9 @@ def settings(trial: Trial, catalog: Catalog) -> dict[str, Any]:
     options = catalog.site.knobs
     found = {
         name: value
-        for owner, defaults in ((framework.knobs, knobs), (cluster.options, options))
+        for owner, defaults in ((framework.knobs, knobs), (cluster.lasting_options, options))
         for name, value in owner.items()
-        if name != DILATION and (name not in defaults or value != defaults[name].default)
+        if name not in defaults or value != defaults[name].default
     }
     return found | ({"loader_workers": trial.workload.loader_workers} if trial.workload.loader_workers else {})
 

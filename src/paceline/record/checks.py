@@ -121,7 +121,7 @@ def _identity(record: Record) -> Iterator[Doubt]:
             message=f"ranks trained models of different size ({listed})",
             hint="check that every host has the same environment: paceline doctor",
         )
-    expected = record.inputs.get("parameters")
+    expected = record.input_facts.parameters
     wrong = sorted(rank for rank, count in counted.items() if expected is not None and count != expected)
     if wrong:
         yield Doubt(
@@ -200,9 +200,9 @@ def _samples(numbers: Numbers) -> Iterator[Doubt]:
     record, _, _ = numbers
     batch = record.trial.workload.batch_per_worker
     for rank in record.ranks:
-        seen = rank.facts.get("samples_per_step")
+        seen = rank.reported.samples_per_step
         if seen is not None and abs(seen - batch) > ARITHMETIC_TOLERANCE * batch:
-            who = "said that it trained" if rank.facts.get("samples_from") == "mark" else "gave its model"
+            who = "said that it trained" if rank.reported.samples_from == "mark" else "gave its model"
             yield Doubt(
                 code="batch-samples",
                 message=f"rank {rank.rank} {who} {seen:g} samples a step, the study says {batch}: samples/s is off"

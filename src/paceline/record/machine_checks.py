@@ -21,10 +21,6 @@ from paceline.record.summary import floats, phase_columns
 IDLE_PHASES = frozenset({"data", COMMUNICATION})
 """Phases in which a rank may rightly wait without using its core."""
 
-WAITING_FACT = "waits"
-"""A rank whose facts say so waits inside its computing phases, asleep (an emulated framework) or for its peers (a step
-that is one program, exchange included); whether it was starved cannot be told from its CPU time."""
-
 STARVED_LIMIT = 0.10
 """A computing rank keeps at least one core busy; a tenth of that time without CPU is more than page faults
 and system noise take, and as much as run means may differ by."""
@@ -66,7 +62,9 @@ def machine_doubts(record: Record, measured: pa.Table) -> Iterator[Doubt]:
 def _starved(record: Record, measured: pa.Table) -> Iterator[Doubt]:
     if record.trial.cluster.device != "cpu":
         return
-    waiting = {rank.rank for rank in record.ranks if rank.facts.get(WAITING_FACT)}
+    # A rank that says so waits inside its computing phases, asleep (an emulated framework) or for its peers (a step
+    # that is one program, exchange included); whether it was starved cannot be told from its CPU time.
+    waiting = {rank.rank for rank in record.ranks if rank.reported.waits}
     rank, cpu = floats(measured, "rank"), floats(measured, "cpu_s")
     computing = [seconds for name, seconds in phase_columns(measured).items() if name not in IDLE_PHASES]
     if not computing or np.isnan(cpu).any():
@@ -78,7 +76,7 @@ def _starved(record: Record, measured: pa.Table) -> Iterator[Doubt]:
         if int(r) not in waiting
     }
     worst = min(got, key=got.__getitem__, default=None)
-    if worst is not None and got[worst] < (1 - STARVED_LIMIT) * _granted(record):
+    if worst is not None and got[worst] < (1 - STARVED_LIMIT) * record.pace.granted:
         yield Doubt(
             code="starved",
             message=f"rank {worst} got a core for {got[worst]:.0%} of the time it computed: others ran there",
@@ -95,7 +93,9 @@ def _neighbours(record: Record) -> Iterator[Doubt]:
     if steal is not None and steal > STEAL_LIMIT:
         seen.append(f"the hypervisor gave {steal:.1%} of the CPU time to other guests")
     # Sharing cores on purpose, holding hosts to a share of one, keeping cores awake: pressure of our own making.
-    own = record.trial.cluster.oversubscribe or _granted(record) < 1.0 or (record.state.get("site") or {}).get("awake")
+    own = (
+        record.trial.cluster.oversubscribe or record.pace.granted < 1.0 or (record.state.get("site") or {}).get("awake")
+    )
     if not own:
         pressure = _number(record.state, "during", "cpu_pressure_some")
         if pressure is not None and pressure > PRESSURE_LIMIT:
@@ -158,12 +158,6 @@ def _shared_cores(record: Record) -> Iterator[Doubt]:
             message=f"{wanted} threads ran on {physical} physical cores: hardware threads take turns on one core",
             hint="compare it with nothing that had cores of its own; use fewer workers or threads",
         )
-
-
-def _granted(record: Record) -> float:
-    """Share of its cores that a host was given, where a site holds it to one."""
-    site = record.state.get("site") or {}
-    return float(site.get("core_share", 1.0)) / float(site.get("dilation", 1.0))
 
 
 def _number(state: Mapping[str, Any], when: str, key: str) -> float | None:

@@ -7,7 +7,6 @@ the rank fact `phases_derived`. Derived numbers are never put among the measured
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -15,20 +14,15 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from paceline.record.fact import DerivedBy
 from paceline.record.record import Rank
 
 COMMUNICATION = "communication"
 """The phase in which ranks exchange and wait for each other: exposed, not hidden behind computing."""
 FUSED = "step"
 """The phase that holds all that a compiled step does; what is derived are parts of it."""
-DERIVED_FACT = "phases_derived"
-"""{"by": how, "seconds": phase → seconds a step, "steps": how many, "step_s": the whole step beside them, if known}."""
-MIXED_FACT = "phases_mixed"
-"""{"phases": those that no timer can tell apart, "why": in words}."""
 ORDER = ("data", "forward", "backward", COMMUNICATION, "update", "overhead")
 """Of a step; stored facts do not keep one."""
-DERIVED_BY = ("differences", "operators", "timers")
-"""Differences of separate executables; operators of a profile; timers of further steps, taken apart on purpose."""
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 
@@ -68,8 +62,7 @@ def measured_phases(columns: Mapping[str, Floats], step_s: float, by: str) -> di
 class Derived:
     """What the ranks say is inside their fused step, as they say it: mean over ranks."""
 
-    by: str
-    """One of DERIVED_BY."""
+    by: DerivedBy
     seconds: Mapping[str, float]
     """Phase → seconds a step."""
     step_s: float | None
@@ -92,7 +85,7 @@ class Derived:
 
 def derived_of(ranks: Sequence[Rank]) -> Derived | None:
     """What the ranks derived; None where no rank did, or none in a form that can be read."""
-    facts = [fact for rank in ranks if (fact := _read(rank.facts.get(DERIVED_FACT))) is not None]
+    facts = [fact for rank in ranks if (fact := rank.reported.phases_derived) is not None]
     if not facts:
         return None
     names = sorted({name for fact in facts for name in fact.seconds}, key=_place)
@@ -107,10 +100,8 @@ def derived_of(ranks: Sequence[Rank]) -> Derived | None:
 def mixed_of(ranks: Sequence[Rank]) -> Mixed | None:
     """What the first rank that says so cannot tell apart; None where all can."""
     for rank in ranks:
-        fact = rank.facts.get(MIXED_FACT)
-        phases = fact.get("phases") if isinstance(fact, Mapping) else None
-        if isinstance(fact, Mapping) and isinstance(phases, (list, tuple)) and len(phases) > 1:
-            return Mixed(phases=in_order(map(str, phases)), why=str(fact.get("why", "")))
+        if mixed := rank.reported.phases_mixed:
+            return Mixed(phases=in_order(mixed.phases), why=mixed.why)
     return None
 
 
@@ -126,28 +117,8 @@ def split_communication(matrix: Floats) -> tuple[float, float]:
     return transfer, max(0.0, float(matrix.mean()) - transfer)
 
 
-def _read(fact: Any) -> Derived | None:
-    """Facts are free: what is not of this form is left alone."""
-    if not isinstance(fact, Mapping) or not isinstance(fact.get("seconds"), Mapping):
-        return None
-    # The first adapter that derived phases did so by differences and had no word for it.
-    by = fact.get("by", "differences")
-    seconds = {str(name): float(value) for name, value in fact["seconds"].items() if _is_number(value)}
-    if by not in DERIVED_BY or not seconds:
-        return None
-    whole = fact.get("step_s")
-    if not _is_number(whole):
-        # Differences add up to the whole by their making; operators need not.
-        whole = sum(seconds.values()) if by == "differences" else None
-    return Derived(by=by, seconds=seconds, step_s=whole if whole is None or whole > 0 else None)
-
-
 def _place(name: str) -> tuple[int, str]:
     return (ORDER.index(name) if name in ORDER else len(ORDER)), name
-
-
-def _is_number(value: Any) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def _mean(values: Sequence[float]) -> float:

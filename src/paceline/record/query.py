@@ -39,11 +39,11 @@ _EMPTY = {
 }
 """Columns of a view without files, so that a question to an empty store has an empty answer."""
 
-Fact = tuple[str, str, Mapping[str, Any], Mapping[str, Any], str]
+StoredRun = tuple[str, str, Mapping[str, Any], Mapping[str, Any], str]
 """Run id, machine id, the run's facts, its trial, the stem of its files."""
 
 
-def run_query(sql: str, folder: Path, facts: Sequence[Fact], files: Mapping[str, Sequence[str]]) -> pa.Table:
+def run_query(sql: str, folder: Path, facts: Sequence[StoredRun], files: Mapping[str, Sequence[str]]) -> pa.Table:
     """Answer one statement.
 
     Args:
@@ -74,7 +74,7 @@ def run_query(sql: str, folder: Path, facts: Sequence[Fact], files: Mapping[str,
             ) from error
 
 
-def _runs(facts: Sequence[Fact]) -> pa.Table:
+def _runs(facts: Sequence[StoredRun]) -> pa.Table:
     rows = []
     for run_id, machine_id, run, trial_json, _ in facts:
         trial = Trial.from_json(trial_json)

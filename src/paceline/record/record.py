@@ -15,7 +15,9 @@ from typing import Any
 
 import pyarrow as pa
 
+from paceline.plan.pace import Pace
 from paceline.plan.trial import Trial
+from paceline.record.facts import InputFacts, RankFacts
 
 SCHEMA_VERSION = 1
 """Version of what is stored; `migrate` knows the steps from each earlier one."""
@@ -86,6 +88,11 @@ class Rank:
     notes: tuple[str, ...] = ()
     """What it wanted the user to know."""
 
+    @property
+    def reported(self) -> RankFacts:
+        """Its facts, each by name with its type."""
+        return RankFacts(self.facts)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Record:
@@ -135,6 +142,21 @@ class Record:
     @property
     def ok(self) -> bool:
         return self.outcome.kind is OutcomeKind.OK
+
+    @property
+    def pace(self) -> Pace:
+        """What the site did to time on purpose, as the site tells it."""
+        return Pace.of(self.state.get("site") or {})
+
+    @property
+    def reported(self) -> RankFacts:
+        """Facts of rank 0, of which what all ranks agree on is read; without any rank nothing is reported."""
+        return self.ranks[0].reported if self.ranks else RankFacts({})
+
+    @property
+    def input_facts(self) -> InputFacts:
+        """What is known of what it trained, each by name with its type."""
+        return InputFacts(self.inputs)
 
     def to_json(self) -> dict[str, Any]:
         """All but the samples, which are stored as columns."""

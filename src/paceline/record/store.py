@@ -154,7 +154,7 @@ class Store:
         """Answer SQL (DuckDB's) over the views `runs`, `samples` and `layers`.
 
         Raises:
-            StoreError: the statement is wrong, or the facts cannot be read.
+            StoreError: the statement is wrong, the facts cannot be read, or DuckDB is not installed.
         """
         rows = self._select(
             "SELECT run_id, machine_id, runs.json, trials.json, stem, sample_rows, layer_rows"
@@ -167,8 +167,10 @@ class Store:
         files = {
             name: [row[4] for row in rows if row[column] is not None] for name, column in ((SAMPLES, 5), (LAYERS, 6))
         }
-        from paceline.record.query import run_query  # noqa: PLC0415  DuckDB is only for those who ask
-
+        try:
+            from paceline.record.query import run_query  # noqa: PLC0415  DuckDB is only for those who ask
+        except ImportError:
+            raise StoreError("SQL over a store needs DuckDB", hint="pip install 'paceline[sql]'") from None
         return run_query(sql, self.folder, facts, files)
 
     def sweep(self) -> list[Path]:

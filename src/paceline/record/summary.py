@@ -8,7 +8,7 @@ runs: that is `compare`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -97,8 +97,8 @@ def summarize(record: Record) -> RunSummary | None:
         peak_rss_bytes=sum(peaks) if peaks else None,
         peak_rss_rank_bytes=max(peaks, default=None),
         first_step_s=_first_step(record.samples),
-        compile_s=_compilation(record, "compile_s"),
-        compile_in_first_step_s=_compilation(record, "compile_in_first_step_s"),
+        compile_s=_slowest(rank.reported.compile_s for rank in record.ranks),
+        compile_in_first_step_s=_slowest(rank.reported.compile_in_first_step_s for rank in record.ranks),
         setup_s=max(setups, default=None),
         loss_first=loss_first,
         loss_last=loss_last,
@@ -169,9 +169,8 @@ def _communication(record: Record, measured: pa.Table) -> tuple[float | None, fl
     return split_communication(matrix) if matrix.shape[0] > 1 and matrix.size else (None, None)
 
 
-def _compilation(record: Record, fact: str) -> float | None:
-    told = [rank.facts.get(fact) for rank in record.ranks]
-    return max((float(seconds) for seconds in told if isinstance(seconds, (int, float))), default=None)
+def _slowest(reported: Iterable[float | None]) -> float | None:
+    return max((seconds for seconds in reported if seconds is not None), default=None)
 
 
 def _utilisation(record: Record, measured: pa.Table) -> float | None:

@@ -29,7 +29,7 @@ class Series:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Usage:
+class UsageCurves:
     """One process with its children."""
 
     process: str
@@ -43,7 +43,7 @@ class Usage:
     peak_rss_bytes: float
 
 
-def usage_of(record: Record) -> list[Usage]:
+def usage_of(record: Record) -> list[UsageCurves]:
     """Curves of every process that was seen at least three times: two points make no curve. By name."""
     samples: Sequence[dict[str, Any]] = record.resources.get("samples", ())
     names = sorted({name for sample in samples for name in sample["processes"]}, key=_by_number)
@@ -57,7 +57,7 @@ def usage_of(record: Record) -> list[Usage]:
         if len(times) > 2 and len(rates.t_s) > 1:
             memory = Series(t_s=tuple(times), values=tuple(float(used["rss_bytes"]) for _, used in seen))
             found.append(
-                Usage(
+                UsageCurves(
                     process=name,
                     cores=thinned(rates, most),
                     rss_bytes=thinned(memory, most),

@@ -41,7 +41,7 @@ Form = Callable[[float], str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
+class CurvePoint:
     """A value at a number of workers; without an interval where none is known."""
 
     workers: int
@@ -57,9 +57,9 @@ class Curve:
     """One family."""
 
     name: str
-    measured: tuple[Point, ...] = ()
-    predicted: tuple[Point, ...] = ()
-    ideal: tuple[Point, ...] = ()
+    measured: tuple[CurvePoint, ...] = ()
+    predicted: tuple[CurvePoint, ...] = ()
+    ideal: tuple[CurvePoint, ...] = ()
     knee: int | None = None
     """The most workers whose efficiency is still high; None: it never falls, or is not known."""
 
@@ -79,14 +79,14 @@ def _predicted(name: str, predictions: Sequence[Prediction]) -> Curve:
     return Curve(
         name=name,
         predicted=tuple(point_of(one) for one in predictions),
-        ideal=tuple(Point(workers=count, value=per_worker * count) for count in counts),
+        ideal=tuple(CurvePoint(workers=count, value=per_worker * count) for count in counts),
     )
 
 
-def point_of(one: Prediction) -> Point:
+def point_of(one: Prediction) -> CurvePoint:
     """Predicted throughput."""
     said = one.throughput
-    return Point(workers=one.conditions.workers, value=said.value, low=said.low, high=said.high)
+    return CurvePoint(workers=one.conditions.workers, value=said.value, low=said.low, high=said.high)
 
 
 def panel(
@@ -174,7 +174,7 @@ def _curve(index: int, curve: Curve, right: Scale, up: Scale, form: Form) -> lis
     return parts
 
 
-def _with_ends(one: Point, form: Form) -> str:
+def _with_ends(one: CurvePoint, form: Form) -> str:
     ends = "" if one.low is None or one.high is None else f" ({form(one.low)}–{form(one.high)})"
     return f"{form(one.value)}{ends}"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from paceline.explain.explanation import Explanation, Loss
+from paceline.explain.explanation import EfficiencyLoss, Explanation
 from paceline.explain.finding import Finding, Number
 from paceline.report import numbers
 from paceline.units import format_bytes, format_count, format_seconds
@@ -31,7 +31,7 @@ def number_text(number: Number) -> str:
     return f"{format_count(number.value)} {number.unit}".strip()
 
 
-def loss_words(loss: Loss) -> tuple[str, list[str]]:
+def loss_words(loss: EfficiencyLoss) -> tuple[str, list[str]]:
     """What is lost between two sizes, and by what, the most first."""
     parts = sorted(loss.parts.items(), key=lambda part: -part[1])
     heading = (

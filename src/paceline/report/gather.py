@@ -11,7 +11,7 @@ from paceline.model.foreign.measured_step import measured_spans
 from paceline.model.foreign.traces import Span
 from paceline.record.record import MEASUREMENT, Record
 from paceline.record.summary import measured_samples
-from paceline.record.usage import Usage, usage_of
+from paceline.record.usage import UsageCurves, usage_of
 from paceline.report.page import Source
 
 MOST_ROWS = 12
@@ -73,6 +73,6 @@ def timelines_of(runs: Mapping[str, Record]) -> dict[str, list[Span]]:
     return drawn
 
 
-def resources_of(runs: Mapping[str, Record]) -> dict[str, list[Usage]]:
+def resources_of(runs: Mapping[str, Record]) -> dict[str, list[UsageCurves]]:
     """Key of a row → what the processes of its run used."""
     return {key: used for key, record in runs.items() if (used := usage_of(record))}

@@ -7,7 +7,6 @@ from collections.abc import Sequence
 from paceline.compare import Comparison, families
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.fitting.fit import family_of
-from paceline.model.fitting.observe import dilation_of
 from paceline.model.forecast.predict import Prediction, conditions_for, predict
 from paceline.plan import Trial
 
@@ -28,7 +27,7 @@ def curves(
         family = family_of(sizes[0], str(scaled.base.machine))
         calibration = next((calibration for calibration in calibrations if calibration.family == family), None)
         # Rows of a dilated site are in its time, the model is in true time: on one axis they would only mislead.
-        if calibration is not None and dilation_of(sizes[0]) == 1:
+        if calibration is not None and not sizes[0].cluster.pace.is_slowed:
             predicted[scaled.key] = _curve(calibration, sizes)
     return predicted
 

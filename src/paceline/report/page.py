@@ -14,7 +14,7 @@ from paceline.explain.explanation import Explanation
 from paceline.model.forecast.predict import Prediction
 from paceline.model.foreign.traces import Span
 from paceline.recommend.recommendation import Advice
-from paceline.record.usage import Usage
+from paceline.record.usage import UsageCurves
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -48,7 +48,7 @@ class ReportData:
     advice: Advice | None = None
     timelines: Mapping[str, Sequence[Span]] = field(default_factory=dict)
     """Key of a row → one step of its last run, on all ranks."""
-    resources: Mapping[str, Sequence[Usage]] = field(default_factory=dict)
+    resources: Mapping[str, Sequence[UsageCurves]] = field(default_factory=dict)
     """Key of a row → what the processes of its last run used."""
     machines: Sequence[Mapping[str, Any]] = ()
     """Facts about each machine that the records name."""

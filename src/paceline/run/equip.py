@@ -11,7 +11,7 @@ from pathlib import Path
 import paceline
 from paceline.environments import Environment, known_environments
 from paceline.errors import SiteError
-from paceline.sites import Answer, Site
+from paceline.sites import HostAnswer, Site
 
 ASK_S = 60.0
 BUILD_S = 3600.0
@@ -59,7 +59,7 @@ class Equipment:
             )
         self._right.add((environment.name, environment.lock))
 
-    def _told(self, environment: Environment) -> list[Answer]:
+    def _told(self, environment: Environment) -> list[HostAnswer]:
         command = environment.command(["-I", "-c", TELL])
         return self._site.each_host(command, environment.variables(), within_s=ASK_S)
 
@@ -95,7 +95,7 @@ PATH={tools}/bin:$PATH PYTHONPATH={shlex.quote(str(source.parent))} {tools}/bin/
                 )
 
 
-def _differ(told: list[Answer], expected: Mapping[str, str]) -> dict[str, str]:
+def _differ(told: list[HostAnswer], expected: Mapping[str, str]) -> dict[str, str]:
     """Host → what is different there."""
     wrong = {}
     for answer in told:

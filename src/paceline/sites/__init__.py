@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from paceline.plugins import known_plugins, load_plugin
-from paceline.sites.base import Answer, Running, Site, SiteState, Usage
+from paceline.sites.base import HostAnswer, ProcessUsage, Running, Site, SiteState
 
-__all__ = ["SITES", "Answer", "Running", "Site", "SiteState", "Usage", "known_sites", "load_site"]
+__all__ = ["SITES", "HostAnswer", "ProcessUsage", "Running", "Site", "SiteState", "known_sites", "load_site"]
 
 SITES = {
     "local": "paceline.sites.local:LocalSite",

@@ -26,7 +26,7 @@ class SiteState:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Usage:
+class ProcessUsage:
     """What a process and its children have used so far."""
 
     rss_bytes: float
@@ -37,7 +37,7 @@ class Usage:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Answer:
+class HostAnswer:
     """How a program ended that was run on a host."""
 
     host: str
@@ -56,7 +56,7 @@ class Running(ABC):
         """Block until it ends; its exit code, negative for a signal."""
 
     @abstractmethod
-    def usage(self) -> Usage | None:
+    def usage(self) -> ProcessUsage | None:
         """What it has used so far, children included; None when it is gone or cannot be asked. Cheap."""
 
 
@@ -116,7 +116,7 @@ class Site(ABC):
     def disturb(self) -> None:
         """Do to the hosts what the study asked for: a rank is about to take the step of `disturbs_at`."""
 
-    def each_host(self, argv: Sequence[str], env: Mapping[str, str], *, within_s: float) -> list[Answer]:
+    def each_host(self, argv: Sequence[str], env: Mapping[str, str], *, within_s: float) -> list[HostAnswer]:
         """Run a program to its end on every host that shares no files with us; none where all hosts do."""
         del argv, env, within_s
         return []

@@ -21,7 +21,7 @@ import psutil
 
 from paceline.plan.process import Process
 from paceline.sites import tether
-from paceline.sites.base import Running, Usage
+from paceline.sites.base import ProcessUsage, Running
 
 GRACE_S = 2.0
 """Time for a process to have its last word between SIGTERM and SIGKILL."""
@@ -55,7 +55,7 @@ class LocalProcess(Running):
     def wait(self) -> int:
         return self._popen.wait()
 
-    def usage(self) -> Usage | None:
+    def usage(self) -> ProcessUsage | None:
         """Asks known processes only: a scan of the whole process table costs more than the work it would find."""
         now = time.monotonic()
         if now >= self._next_look:
@@ -65,7 +65,7 @@ class LocalProcess(Running):
         used = [usage for process in self._known.values() if process and (usage := _usage(process))]
         if not used:
             return None
-        return Usage(**{name: sum(getattr(u, name) for u in used) for name in Usage.__dataclass_fields__})
+        return ProcessUsage(**{name: sum(getattr(u, name) for u in used) for name in ProcessUsage.__dataclass_fields__})
 
     def gone(self, within_s: float) -> bool:
         """Whether it has ended, waiting for it so long."""
@@ -161,7 +161,7 @@ def cpu_seconds(pid: int) -> float:
     return times.user + times.system
 
 
-def _usage(process: psutil.Process) -> Usage | None:
+def _usage(process: psutil.Process) -> ProcessUsage | None:
     try:
         with process.oneshot():
             cpu, rss = process.cpu_times(), process.memory_info().rss
@@ -171,7 +171,7 @@ def _usage(process: psutil.Process) -> Usage | None:
     with contextlib.suppress(psutil.Error, AttributeError, OSError):
         counters = process.io_counters()
         read, written = float(counters.read_bytes), float(counters.write_bytes)
-    return Usage(rss_bytes=float(rss), cpu_s=cpu.user + cpu.system, read_bytes=read, written_bytes=written)
+    return ProcessUsage(rss_bytes=float(rss), cpu_s=cpu.user + cpu.system, read_bytes=read, written_bytes=written)
 
 
 def sweep(job: str) -> list[int]:

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from paceline.errors import SpecError
-from paceline.workloads.graph import INPUT, Attribute, Graph, Input, Layer, Loss, Sgd, Shape
+from paceline.workloads.graph import INPUT, Attribute, Graph, Input, Layer, LossTerm, Sgd, Shape
 from paceline.workloads.kinds import check_input, check_logits, check_tokens, infer
 from paceline.workloads.layers import Pair
 
@@ -33,7 +33,7 @@ class GraphBuilder:
         self._name = name
         self._input = given
         self._layers = {INPUT: Layer(name=INPUT, kind=INPUT, inputs=(), attributes={}, shape=given.shape)}
-        self._losses: list[Loss] = []
+        self._losses: list[LossTerm] = []
 
     def shape(self, name: str) -> Shape:
         """Output shape, without batch, of a layer already added."""
@@ -42,7 +42,7 @@ class GraphBuilder:
     def loss(self, logits: str, *, weight: float = 1.0) -> None:
         """Add weight x cross-entropy of that layer; the first call gives the main loss."""
         check_logits(self._input, logits, self.shape(logits))
-        self._losses.append(Loss(logits=logits, weight=float(weight)))
+        self._losses.append(LossTerm(logits=logits, weight=float(weight)))
 
     def build(self, optimizer: Sgd) -> Graph:
         """The finished graph."""

@@ -100,7 +100,7 @@ class Layer:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Loss:
+class LossTerm:
     """A term of the loss: weight x softmax cross-entropy, mean over the batch and, for tokens, positions."""
 
     logits: str
@@ -138,7 +138,7 @@ class Graph:
     """What goes in."""
     layers: tuple[Layer, ...]
     """Topological order; the first is the input itself."""
-    losses: tuple[Loss, ...]
+    losses: tuple[LossTerm, ...]
     """Summed; the first is the main one, which reports quote."""
     optimizer: Sgd
     """The update rule, part of the workload so that every framework runs the same."""
@@ -232,7 +232,7 @@ class Graph:
                 name=data["name"],
                 input=Input(**{**data["input"], "shape": tuple(data["input"]["shape"])}),
                 layers=tuple(_layer_from_json(layer) for layer in data["layers"]),
-                losses=tuple(Loss(**loss) for loss in data["losses"]),
+                losses=tuple(LossTerm(**loss) for loss in data["losses"]),
                 optimizer=_optimizer_from_json(data["optimizer"]),
             )
         except KeyError as missing:

@@ -175,7 +175,7 @@ def test_a_pipeline_is_cut_between_blocks(trained_by_model):
     assert first[-1] == "block1_mlp_add"
     assert second[0] == "block2_attention_norm"
     assert second[-1] == "head"
-    assert trained_by_model("gpt").facts[0]["1f1b"]["microbatches"] == 8
+    assert trained_by_model("gpt").facts[0]["1f1b"]["pipeline_micro_batches"] == 8
     graph = load_workload("gpt", ASKED["gpt"][0])
     (handed,) = (layer.shape for layer in graph.layers if layer.name == first[-1])
     assert trained_by_model("gpt").facts[0]["1f1b"]["hand_over_bytes_per_sample"] == 4 * math.prod(handed)

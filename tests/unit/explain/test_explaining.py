@@ -14,7 +14,7 @@ from paceline.explain.findings import findings_of
 from paceline.explain.shares import loss_between, seconds_by_cause, shares_of
 from paceline.explain.spent import EXCHANGE, Spent
 from paceline.explain.trials import cores_of
-from paceline.explain.without import REMOVABLE, Setting, ladder
+from paceline.explain.without import REMOVABLE, ModelledTrial, ladder
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import as_vector
 from paceline.model.equations.stragglers import ALIKE, Straggling
@@ -53,7 +53,7 @@ def setting(workers=4, *, starved=0.0, straggling=ALIKE, messages=(2e6,), trial=
         noise=0.01,
     )
     asked = Conditions(workers=workers, hosts=1, batch=8.0, messages=messages)
-    return Setting(calibration=calibration, conditions=asked, starved=starved)
+    return ModelledTrial(calibration=calibration, conditions=asked, starved=starved)
 
 
 def spent(**seconds):

@@ -7,7 +7,7 @@ import pytest
 from paceline.explain.finding import COPY, MEASURED
 from paceline.explain.gap import Side, gap_between, layer_times
 from paceline.explain.spent import EXCHANGE, Spent
-from paceline.explain.without import Setting
+from paceline.explain.without import ModelledTrial
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import as_vector
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
@@ -16,7 +16,7 @@ from paceline.model.fitting.fit import family_of
 from records import make_record, make_trial
 
 VECTOR = as_vector({"forward_s": 1e-2, "backward_s": 2e-2, "byte_s": 1e-9})
-SETTING = Setting(
+SETTING = ModelledTrial(
     calibration=Calibration(
         family=family_of(make_trial(), "here"),
         by=FITTED,

@@ -17,7 +17,7 @@ from paceline.model.equations.terms import shares, step_terms
 from paceline.model.fitting.calibration import Calibration, read_calibrations, write_calibrations
 from paceline.model.fitting.design import next_run
 from paceline.model.fitting.fit import family_of, fit
-from paceline.model.fitting.observe import Collective, Manner, Training
+from paceline.model.fitting.observe import Manner, ObservedCollective, Training
 from paceline.model.fitting.problem import Evidence
 from paceline.model.forecast.predict import conditions_for, knee, predict, with_buckets, worth_paying
 from paceline.model.forecast.what_if import best_bucket, changed, parse_changes, single_changes
@@ -72,10 +72,10 @@ def training(
     )
 
 
-def collective(workers: int, bandwidth: float | None = None) -> Collective:
+def collective(workers: int, bandwidth: float | None = None) -> ObservedCollective:
     asked = Conditions(workers=workers, hosts=workers, batch=1.0, bandwidth=bandwidth)
     sizes = np.array([4096.0 * 4**power for power in range(8)])
-    return Collective(
+    return ObservedCollective(
         trial=make_trial(workers=workers, hosts=workers),
         conditions=asked,
         operation="all_reduce",
@@ -84,7 +84,7 @@ def collective(workers: int, bandwidth: float | None = None) -> Collective:
     )
 
 
-def evidence(*trainings: Training, collectives: tuple[Collective, ...] = (), **fields: object) -> Evidence:
+def evidence(*trainings: Training, collectives: tuple[ObservedCollective, ...] = (), **fields: object) -> Evidence:
     family = family_of(trainings[0].trial, "here")
     return replace(Evidence(family=family, trainings=trainings, collectives=collectives), **fields)
 

@@ -19,7 +19,7 @@ from paceline.model.equations.recurrence import (
     sweep_numpy,
     unequal,
 )
-from paceline.model.equations.simulate import Link, Simulation, Stream, jobs_on_one_link, synchronous_step
+from paceline.model.equations.simulate import SharedLink, Simulation, Stream, jobs_on_one_link, synchronous_step
 from paceline.model.equations.step import (
     AT_THE_END,
     WAIT_FREE,
@@ -218,7 +218,7 @@ def test_a_stream_takes_turns_and_a_link_shares():
     one.task(1.0, on=stream)
     one.task(2.0, on=stream)
     two = Simulation()
-    link = Link()
+    link = SharedLink()
     two.task(1.0, on=link)
     two.task(2.0, on=link)
 

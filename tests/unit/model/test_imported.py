@@ -19,7 +19,7 @@ from paceline.model.fitting.observe import Training
 from paceline.model.fitting.problem import Evidence
 from paceline.model.foreign.imported import (
     KINDS,
-    Setting,
+    ImportContext,
     add_import,
     imports_path,
     read_import,
@@ -101,7 +101,7 @@ def test_the_command_line_knows_the_same_kinds():
 
 def test_latency_and_bandwidth_come_from_an_imported_table():
     alone = evidence(training(1, 4), training(1, 16))
-    table = read_import(osu_text(4), file="osu.txt", kind=None, setting=Setting(workers=4))
+    table = read_import(osu_text(4), file="osu.txt", kind=None, setting=ImportContext(workers=4))
     found = fit(with_imports(alone, [table])).parameters()
 
     assert found["alpha_s"]["value"] == pytest.approx(2e-4, rel=0.01)
@@ -110,21 +110,21 @@ def test_latency_and_bandwidth_come_from_an_imported_table():
 
 def test_ranks_that_a_table_does_not_tell_are_asked_for():
     with pytest.raises(PacelineError, match="how many ranks"):
-        read_import(osu_text(2), file="osu.txt", kind=None, setting=Setting())
+        read_import(osu_text(2), file="osu.txt", kind=None, setting=ImportContext())
 
 
 def test_an_operation_that_no_step_is_made_of_is_refused():
     text = osu_text(2).replace("Allreduce", "Broadcast")
     with pytest.raises(PacelineError, match="broadcast"):
-        read_import(text, file="osu.txt", kind=None, setting=Setting(workers=2))
+        read_import(text, file="osu.txt", kind=None, setting=ImportContext(workers=2))
 
 
 def test_a_profile_needs_its_workers_and_batch_and_becomes_a_step():
     with pytest.raises(PacelineError) as error:
-        read_import(KINETO, file="trace.json", kind=None, setting=Setting(workers=2))
+        read_import(KINETO, file="trace.json", kind=None, setting=ImportContext(workers=2))
     assert "--batch" in error.value.hint
 
-    step = read_import(KINETO, file="trace.json", kind=None, setting=Setting(workers=2, batch=8))
+    step = read_import(KINETO, file="trace.json", kind=None, setting=ImportContext(workers=2, batch=8))
     found = with_imports(evidence(training(1, 4)), [step])
     last = found.trainings[-1]
     assert (last.conditions.workers, last.conditions.batch) == (2, 8)
@@ -133,7 +133,7 @@ def test_a_profile_needs_its_workers_and_batch_and_becomes_a_step():
 
 
 def test_layers_tell_when_gradients_are_ready():
-    layers = read_import(LAYERS, file="layers.csv", kind=None, setting=Setting())
+    layers = read_import(LAYERS, file="layers.csv", kind=None, setting=ImportContext())
     found = with_imports(evidence(training(1, 4)), [layers])
 
     assert found.ready is not None
@@ -142,13 +142,13 @@ def test_layers_tell_when_gradients_are_ready():
 
 
 def test_what_is_about_another_framework_is_left_out():
-    table = read_import(osu_text(4), file="osu.txt", kind=None, setting=Setting(workers=4, framework="jax"))
+    table = read_import(osu_text(4), file="osu.txt", kind=None, setting=ImportContext(workers=4, framework="jax"))
 
     assert with_imports(evidence(training(1, 4)), [table]).collectives == ()
 
 
 def test_imports_are_kept_and_the_same_file_only_once(tmp_path):
-    table = read_import(osu_text(4), file="osu.txt", kind=None, setting=Setting(workers=4))
+    table = read_import(osu_text(4), file="osu.txt", kind=None, setting=ImportContext(workers=4))
     add_import(tmp_path, "s", table)
     add_import(tmp_path, "s", table)
 

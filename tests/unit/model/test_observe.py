@@ -49,7 +49,9 @@ def test_local_steps_are_averaged_as_often_as_the_knob_says() -> None:
 
 def test_micro_batches_are_passes_over_a_part_of_the_batch() -> None:
     summed = observed("torch", "ddp", facts={"micro_batches": 4}).conditions
-    piped = observed("torch", "pipeline", facts={"microbatches": 8, "hand_over_bytes_per_sample": 4096}).conditions
+    piped = observed(
+        "torch", "pipeline", facts={"pipeline_micro_batches": 8, "hand_over_bytes_per_sample": 4096}
+    ).conditions
 
     assert (summed.passes, summed.batch) == (4, 2.0)
     assert (piped.passes, piped.batch, piped.messages) == (4, 2.0, (4096.0,))

@@ -8,7 +8,15 @@ import numpy as np
 import pytest
 
 from paceline.errors import SpecError
-from paceline.model.foreign.tables import COLLECTIVES, STEP_TIMES, THROUGHPUT, Point, matching, points_of, read_table
+from paceline.model.foreign.tables import (
+    COLLECTIVES,
+    STEP_TIMES,
+    THROUGHPUT,
+    MeasuredPoint,
+    matching,
+    points_of,
+    read_table,
+)
 from paceline.model.validation.baselines import BASELINES, Ernest, LastValue, Pollux, Usl, times
 from paceline.model.validation.figures import binomial_interval, figures
 from paceline.model.validation.replay import LayerTrace, layer_traces, replay
@@ -35,7 +43,7 @@ def table(noise: float = 0.0) -> list[str]:
     return rows
 
 
-def points(rows: list[str], tmp_path) -> list[Point]:
+def points(rows: list[str], tmp_path) -> list[MeasuredPoint]:
     path = tmp_path / "t.csv"
     path.write_text("\n".join(rows))
     return points_of(*read_table(path))
@@ -127,7 +135,7 @@ def test_a_batch_that_is_off_the_curve_on_few_hosts_is_so_on_many(tmp_path):
     model = Structural()
     model.fit([p for p in mine if p.hosts <= 4])
 
-    def off(some: list[Point]) -> float:
+    def off(some: list[MeasuredPoint]) -> float:
         return float(np.mean(np.log(model.predict(some) / times(some))))
 
     odd, others = ([p for p in mine if p.hosts > 4 and (p.batch == 16) is odd] for odd in (True, False))
@@ -148,7 +156,7 @@ def test_a_short_exchange_grows_more_with_hosts_than_a_long_one(tmp_path):
     assert np.all(predicted(1.0) > predicted(100.0))
 
 
-def judged(mine: list[Point]) -> dict[str, dict[str, float | None]]:
+def judged(mine: list[MeasuredPoint]) -> dict[str, dict[str, float | None]]:
     found = validate_table(mine, lambda point: point.hosts <= 4)
     return {model: found.overall(model) for model in found.models}
 
@@ -188,8 +196,11 @@ def test_rows_that_repeat_each_other_are_the_noise_floor(tmp_path):
 def test_ernest_usl_and_pollux_find_their_own_truth_again(tmp_path):
     base = points(table(), tmp_path)
 
-    def with_steps(form) -> list[Point]:
-        return [Point(group="g", workers=p.workers, hosts=p.hosts, batch=p.batch, step_s=form(p), row={}) for p in base]
+    def with_steps(form) -> list[MeasuredPoint]:
+        return [
+            MeasuredPoint(group="g", workers=p.workers, hosts=p.hosts, batch=p.batch, step_s=form(p), row={})
+            for p in base
+        ]
 
     truths = {
         Ernest: lambda p: 0.01 + 1e-3 * p.batch + 2e-4 * p.workers + 3e-3 * np.log(p.workers),
@@ -207,11 +218,13 @@ def test_ernest_usl_and_pollux_find_their_own_truth_again(tmp_path):
 
 
 def test_the_last_value_is_that_of_the_largest_with_the_nearest_batch():
-    known = [Point(group="g", workers=w, hosts=1, batch=b, step_s=w * b, row={}) for w in (1, 2) for b in (8, 16)]
+    known = [
+        MeasuredPoint(group="g", workers=w, hosts=1, batch=b, step_s=w * b, row={}) for w in (1, 2) for b in (8, 16)
+    ]
     model = LastValue()
     model.fit(known)
 
-    assert model.predict([Point(group="g", workers=9, hosts=9, batch=15, step_s=1, row={})]) == [32]
+    assert model.predict([MeasuredPoint(group="g", workers=9, hosts=9, batch=15, step_s=1, row={})]) == [32]
 
 
 def test_all_baselines_have_names_of_their_own():

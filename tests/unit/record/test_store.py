@@ -200,6 +200,15 @@ def test_wrong_sql_is_told_what_there_is(store):
     assert "runs, samples, layers" in caught.value.hint
 
 
+def test_sql_without_duckdb_is_told_what_to_install(store, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    monkeypatch.delitem(sys.modules, "paceline.record.query", raising=False)
+
+    with pytest.raises(StoreError) as caught:
+        store.query("FROM runs")
+    assert "paceline[sql]" in caught.value.hint
+
+
 def test_sweep_removes_what_dead_writers_left_and_nothing_else(store):
     store.add(make_record())
     samples = store.folder / "samples"

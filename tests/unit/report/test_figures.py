@@ -16,7 +16,7 @@ from paceline.model.forecast.guess import guess
 from paceline.model.forecast.predict import conditions_for, predict
 from paceline.model.foreign.measured_step import measured_spans
 from paceline.model.foreign.traces import Span
-from paceline.record.usage import Series, Usage
+from paceline.record.usage import Series, UsageCurves
 from paceline.report.curve import scaling_svg
 from paceline.report.figures.contest import contest_figures
 from paceline.report.figures.figure import names_for
@@ -309,7 +309,7 @@ def usage(name, **changes):
         "rss_bytes": Series(t_s=times, values=(1e8, 2e8, 2e8)),
         "peak_rss_bytes": 2e8,
     }
-    return Usage(**(fields | changes))
+    return UsageCurves(**(fields | changes))
 
 
 def test_resources_have_two_curves_a_process_and_every_point_in_the_csv():

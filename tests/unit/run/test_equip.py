@@ -12,18 +12,18 @@ import pytest
 from paceline.environments import Environment
 from paceline.errors import SiteError
 from paceline.run.equip import Equipment
-from paceline.sites import Answer, load_site
+from paceline.sites import HostAnswer, load_site
 from paceline.sites.local import LocalSite
 
 
 class Elsewhere(LocalSite):
     """A site whose hosts answer as they are told to, one answer list a question."""
 
-    def __init__(self, *answers: list[Answer]) -> None:
+    def __init__(self, *answers: list[HostAnswer]) -> None:
         super().__init__()
         self.answers, self.asked, self.delivered = list(answers), [], []  # type: ignore[var-annotated]
 
-    def each_host(self, argv: Sequence[str], env: Mapping[str, str], *, within_s: float) -> list[Answer]:
+    def each_host(self, argv: Sequence[str], env: Mapping[str, str], *, within_s: float) -> list[HostAnswer]:
         del env, within_s
         self.asked.append(list(argv))
         return self.answers.pop(0)
@@ -47,13 +47,13 @@ class Pinned(Environment):
     state = create = verify = remove = None  # type: ignore[assignment]
 
 
-def has(host: str, **packages: str) -> Answer:
-    return Answer(host=host, code=0, text=json.dumps(packages))
+def has(host: str, **packages: str) -> HostAnswer:
+    return HostAnswer(host=host, code=0, text=json.dumps(packages))
 
 
 RIGHT = {"torch": "2.0", "numpy": "1.0", "pip": "9"}
-GONE = Answer(host="b", code=127, text="No such file or directory: /env/bin/python")
-BUILT = [Answer(host="a", code=0, text="ready"), Answer(host="b", code=0, text="ready")]
+GONE = HostAnswer(host="b", code=127, text="No such file or directory: /env/bin/python")
+BUILT = [HostAnswer(host="a", code=0, text="ready"), HostAnswer(host="b", code=0, text="ready")]
 
 
 def test_hosts_that_share_our_files_are_not_asked() -> None:
@@ -86,7 +86,7 @@ def test_what_is_still_different_is_refused_with_what_to_type_there() -> None:
 
 
 def test_build_that_fails_is_told_with_its_last_words() -> None:
-    failed = [Answer(host="b", code=1, text="building\nno index can be reached")]
+    failed = [HostAnswer(host="b", code=1, text="building\nno index can be reached")]
     with pytest.raises(SiteError, match="cannot be built on b: no index can be reached"):
         Equipment(Elsewhere([GONE], failed)).ensure(Pinned())
 

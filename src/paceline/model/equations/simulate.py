@@ -26,7 +26,7 @@ class Stream:
 
 
 @dataclass(eq=False, slots=True)
-class Link:
+class SharedLink:
     """Carries all its tasks at once, each at an equal share of its rate."""
 
     under_way: dict[Task, float] = field(default_factory=dict)
@@ -40,7 +40,7 @@ class Task:
     """Something that takes time."""
 
     work_s: float
-    on: Stream | Link | None
+    on: Stream | SharedLink | None
     missing: int
     """Tasks that have to end before."""
     followers: list[Task] = field(default_factory=list)
@@ -52,11 +52,11 @@ class Simulation:
 
     def __init__(self) -> None:
         self.now_s = 0.0
-        self._events: list[tuple[float, int, Task | None, Link | None, int]] = []
+        self._events: list[tuple[float, int, Task | None, SharedLink | None, int]] = []
         self._count = itertools.count()
         self._ready: deque[Task] = deque()
 
-    def task(self, work_s: float, after: Iterable[Task] = (), on: Stream | Link | None = None) -> Task:
+    def task(self, work_s: float, after: Iterable[Task] = (), on: Stream | SharedLink | None = None) -> Task:
         """A task that starts when all `after` have ended and `on` has time for it."""
         before = [one for one in after if one.ended_s is None]
         made = Task(work_s, on, len(before))
@@ -88,7 +88,7 @@ class Simulation:
                     task.on.waiting.append(task)
                     continue
                 task.on.busy = True
-            if isinstance(task.on, Link):
+            if isinstance(task.on, SharedLink):
                 self._settle(task.on)
                 task.on.under_way[task] = task.work_s
                 self._expect(task.on)
@@ -107,7 +107,7 @@ class Simulation:
             if follower.missing == 0:
                 self._ready.append(follower)
 
-    def _settle(self, link: Link) -> None:
+    def _settle(self, link: SharedLink) -> None:
         """What was carried since the number of tasks on it last changed."""
         if link.under_way:
             done = (self.now_s - link.since) / len(link.under_way)
@@ -115,13 +115,13 @@ class Simulation:
                 link.under_way[task] -= done
         link.since = self.now_s
 
-    def _expect(self, link: Link) -> None:
+    def _expect(self, link: SharedLink) -> None:
         link.version += 1
         least = min(link.under_way.values(), default=None)
         if least is not None:
             self._push(self.now_s + max(0.0, least) * len(link.under_way), None, link, link.version)
 
-    def _carried(self, link: Link) -> None:
+    def _carried(self, link: SharedLink) -> None:
         self._settle(link)
         least = min(link.under_way.values())
         for task in [one for one, left in link.under_way.items() if left <= least]:
@@ -129,7 +129,7 @@ class Simulation:
             self._end(task)
         self._expect(link)
 
-    def _push(self, when: float, task: Task | None, link: Link | None, version: int) -> None:
+    def _push(self, when: float, task: Task | None, link: SharedLink | None, version: int) -> None:
         heapq.heappush(self._events, (when, next(self._count), task, link, version))
 
 
@@ -183,7 +183,7 @@ def _stretches(profile: Profile, messages: Messages) -> tuple[dict[int, float], 
 
 def jobs_on_one_link(compute_s: Sequence[float], carry_s: Sequence[float], *, steps: int) -> list[float]:
     """Mean seconds of a step of each of several jobs that compute, then exchange, over one link that they share."""
-    simulation, link = Simulation(), Link()
+    simulation, link = Simulation(), SharedLink()
     ends: list[Task] = []
     for compute, carry in zip(compute_s, carry_s, strict=True):
         before: list[Task] = []

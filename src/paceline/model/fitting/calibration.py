@@ -23,7 +23,7 @@ FITTED, GUESSED = "modelled", "guessed"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Family:
+class ModelFamily:
     """What is the same in all configurations of one model."""
 
     framework: str
@@ -36,7 +36,7 @@ class Family:
     device: str
     site: str
     options: Mapping[str, Any]
-    """Of the site, but for its dilation."""
+    """Of the site, but for its slow motion."""
     input: str
     machine: str
     lock: str
@@ -75,7 +75,7 @@ class Hull:
 class Calibration:
     """The model of one family."""
 
-    family: Family
+    family: ModelFamily
     by: str
     """FITTED or GUESSED."""
     vector: Floats
@@ -140,7 +140,7 @@ class Calibration:
             plain[name] = np.asarray(plain[name], dtype=float)
         for name in ("unidentified", "remarks", "messages", "runs", "memory"):
             plain[name] = _tuple(plain[name])
-        plain["family"], plain["straggling"] = Family(**plain["family"]), Straggling(**plain["straggling"])
+        plain["family"], plain["straggling"] = ModelFamily(**plain["family"]), Straggling(**plain["straggling"])
         plain["hull"] = Hull(**{name: _tuple(value) for name, value in plain["hull"].items()})
         if ready := plain["ready"]:
             plain["ready"] = Ready(

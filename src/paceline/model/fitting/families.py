@@ -8,7 +8,7 @@ from enum import Enum
 from functools import cache
 
 from paceline.model.equations.ready import Ready, ready_of
-from paceline.model.fitting.calibration import Calibration, Family
+from paceline.model.fitting.calibration import Calibration, ModelFamily
 from paceline.model.fitting.digest import digest_of
 from paceline.model.fitting.fit import evidence_of, fit
 from paceline.model.fitting.observe import Manner, collectives, trainings
@@ -31,7 +31,7 @@ class Origin(str, Enum):
 class FamilyModel:
     """One family: what is known of it, and its model."""
 
-    family: Family
+    family: ModelFamily
     calibration: Calibration
     origin: Origin
     evidence: Evidence | None

@@ -18,10 +18,10 @@ from paceline.model.equations.ready import Ready
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import step_terms
-from paceline.model.fitting.calibration import FITTED, Calibration, Family, Hull
+from paceline.model.fitting.calibration import FITTED, Calibration, Hull, ModelFamily
 from paceline.model.fitting.digest import digest_of
 from paceline.model.fitting.draws import LEVEL, anywhere, draws_of, together
-from paceline.model.fitting.observe import DILATION, Collective, Manner, Training
+from paceline.model.fitting.observe import Manner, ObservedCollective, Training
 from paceline.model.fitting.problem import Evidence, Problem
 from paceline.plan.trial import Trial
 
@@ -31,10 +31,10 @@ FEW_HELD_OUT = 9
 """Fewer held-out trials than this cannot tell a 90 % quantile: the largest error counts, and half as much again."""
 
 
-def family_of(trial: Trial, machine: str) -> Family:
+def family_of(trial: Trial, machine: str) -> ModelFamily:
     """What a trial has in common with those that one model describes."""
     workload, framework, cluster = trial.workload, trial.framework, trial.cluster
-    return Family(
+    return ModelFamily(
         framework=framework.name,
         strategy=framework.strategy,
         model=workload.name,
@@ -43,7 +43,7 @@ def family_of(trial: Trial, machine: str) -> Family:
         threads=cluster.threads_per_worker,
         device=cluster.device,
         site=cluster.site,
-        options={name: value for name, value in cluster.options.items() if name != DILATION},
+        options=cluster.lasting_options,
         input=f"{workload.input}/{workload.loader_workers}",
         machine=machine,
         lock=framework.lock,
@@ -243,13 +243,13 @@ def _memory(trainings: Sequence[Training]) -> tuple[float, float] | None:
 
 def evidence_of(
     trainings: Sequence[Training],
-    collectives: Sequence[Collective],
+    collectives: Sequence[ObservedCollective],
     machine: Callable[[Trial], str],
     manner: Callable[[Trial], Manner],
     ready: Callable[[Trial], Ready | None],
 ) -> list[Evidence]:
     """Observations sorted into families; collectives go with every family of their framework and site."""
-    families: dict[str, tuple[Family, list[Training]]] = {}
+    families: dict[str, tuple[ModelFamily, list[Training]]] = {}
     for one in trainings:
         family = family_of(one.trial, machine(one.trial))
         families.setdefault(repr(family), (family, []))[1].append(one)
@@ -265,7 +265,7 @@ def evidence_of(
     ]
 
 
-def _of_family(collectives: Sequence[Collective], trial: Trial) -> tuple[Collective, ...]:
+def _of_family(collectives: Sequence[ObservedCollective], trial: Trial) -> tuple[ObservedCollective, ...]:
     """Those of the same library on the same site; with the same knobs, where there are such."""
     near = [one for one in collectives if _same_links(one.trial, trial)]
     same = [one for one in near if one.trial.framework.knobs == trial.framework.knobs]
@@ -274,7 +274,7 @@ def _of_family(collectives: Sequence[Collective], trial: Trial) -> tuple[Collect
 
 def _same_links(one: Trial, other: Trial) -> bool:
     def links(trial: Trial) -> tuple[str, str, str, Mapping[str, object]]:
-        options = {name: value for name, value in trial.cluster.options.items() if name != DILATION}
-        return trial.framework.name, trial.cluster.site, trial.cluster.device, options
+        cluster = trial.cluster
+        return trial.framework.name, cluster.site, cluster.device, cluster.lasting_options
 
     return links(one) == links(other)

@@ -35,11 +35,9 @@ DATA = "data"
 HANDED_OVER = frozenset({COMMUNICATION, "update"})
 """Phases that are one where servers apply the optimizer."""
 TAKEN_APART = "timers"
-"""How phases are derived from steps in which nothing overlaps (record.phases.DERIVED_BY)."""
+"""How phases are derived from steps in which nothing overlaps (record.fact.DERIVED_BY)."""
 PASSES = ("forward", "backward")
 """Phases that compute."""
-DILATION = "dilation"
-"""The site's setting by which all its times are stretched."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -67,7 +65,7 @@ class Training:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Collective:
+class ObservedCollective:
     """Runs of one collective by itself."""
 
     trial: Trial
@@ -99,10 +97,6 @@ class Manner:
     """Whether each gradient is a message of its own, sent when it is there."""
     prefetch: bool = False
     """Whether the next input is fetched while a step computes."""
-
-
-def dilation_of(trial: Trial) -> float:
-    return float(trial.cluster.options.get(DILATION, 1) or 1)
 
 
 def conditions_of(trial: Trial, manner: Manner) -> Conditions:
@@ -137,7 +131,7 @@ def trainings(
     return [_training(mine, manner, ready) for mine in runs.values()]
 
 
-def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) -> list[Collective]:
+def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) -> list[ObservedCollective]:
     """One observation for each collective that was measured by itself."""
     runs: dict[str, list[Record]] = {}
     for record in records:
@@ -151,10 +145,10 @@ def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) ->
         sizes = sorted(set.intersection(*(set(one) for one in medians)))
         if asked is None or not sizes:
             continue
-        times = np.array([[one[size] for size in sizes] for one in medians]) / dilation_of(trial)
+        times = np.array([[one[size] for size in sizes] for one in medians]) * trial.cluster.pace.true_scale
         logs = np.log(times).mean(axis=1)
         found.append(
-            Collective(
+            ObservedCollective(
                 trial=trial,
                 conditions=conditions_of(trial, manner(trial)),
                 operation=asked.operation,
@@ -178,7 +172,7 @@ def _training(
     ready: Callable[[Trial], Ready | None],
 ) -> Training:
     record, _ = runs[0]
-    trial, scale = record.trial, 1 / dilation_of(record.trial)
+    trial, scale = record.trial, record.trial.cluster.pace.true_scale
     how = manner(trial)
     messages, bucketed = messages_of(record)
     known = ready(trial) if bucketed or how.tensor_by_tensor else None
@@ -208,32 +202,30 @@ def messages_of(record: Record) -> tuple[tuple[float, ...], bool]:
     """Bytes of the messages of a step as the ranks tell them (of a pipeline: what a sample hands over), and whether
     they are parts of the model that the backward pass goes through; of ranks that tell nothing, all gradients at once.
     """
-    facts = record.ranks[0].facts if record.ranks else {}
-    if handed := facts.get("hand_over_bytes_per_sample"):
-        return (float(handed),), False
-    told = facts.get("bucket_bytes") or facts.get("unit_bytes")
-    if isinstance(told, (list, tuple)) and told:
-        return tuple(float(size) for size in told), True
-    if facts.get("message_bytes"):
-        count = max(1, int(facts.get("buckets") or 1))
-        return (float(facts["message_bytes"]) / count,) * count, False
-    size = record.inputs.get("gradient_bytes")
-    return ((float(size),) if size else ()), False
+    facts = record.reported
+    if handed := facts.hand_over_bytes_per_sample:
+        return (handed,), False
+    if sizes := facts.bucket_bytes or facts.unit_bytes:
+        return sizes, True
+    if whole := facts.message_bytes:
+        count = max(1, facts.buckets or 1)
+        return (whole / count,) * count, False
+    size = record.input_facts.gradient_bytes
+    return ((size,) if size else ()), False
 
 
 def passes_of(record: Record) -> int:
     """Micro-batches of a worker and step; those of a pipeline are dealt out over its stages."""
-    facts = record.ranks[0].facts if record.ranks else {}
-    if stages := facts.get("microbatches"):
-        return max(1, int(stages) // record.trial.workers)
-    return int(facts.get("micro_batches") or 1)
+    facts = record.reported
+    if pipelined := facts.pipeline_micro_batches:
+        return max(1, pipelined // record.trial.workers)
+    return facts.micro_batches or 1
 
 
 def mixed_in(record: Record) -> frozenset[str]:
     """Phases that contain exchange which cannot be told apart: they say nothing about what is computed in them."""
-    facts = record.ranks[0].facts if record.ranks and record.trial.workers > 1 else {}
-    mixed: Mapping[str, Iterable[str]] = facts.get("phases_mixed") or {}
-    return frozenset(mixed.get("phases", ()))
+    mixed = record.reported.phases_mixed if record.trial.workers > 1 else None
+    return frozenset(mixed.phases) if mixed else frozenset()
 
 
 def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:
@@ -258,7 +250,7 @@ def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:
 def _handed_over_s(runs: Sequence[tuple[Record, RunSummary]]) -> float | None:
     """Mean over runs whose parts of a step were timed one after the other; sums of operators hide behind computing."""
     told = [
-        phase.seconds / dilation_of(record.trial)
+        phase.seconds * record.trial.cluster.pace.true_scale
         for record, summary in runs
         if mixed_in(record) == HANDED_OVER
         and (phase := summary.phases_derived.get(COMMUNICATION)) is not None

@@ -14,8 +14,8 @@ from paceline.model.equations.ready import Ready
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import Straggling
 from paceline.model.equations.terms import step_terms
-from paceline.model.fitting.calibration import Family
-from paceline.model.fitting.observe import Collective, Manner, Training
+from paceline.model.fitting.calibration import ModelFamily
+from paceline.model.fitting.observe import Manner, ObservedCollective, Training
 
 PRIOR = 1e-4
 """Weight of what is assumed against what was measured."""
@@ -34,9 +34,9 @@ PHASES = ("data", "forward", "backward", "communication", "update", "overhead")
 class Evidence:
     """All that is known of one family."""
 
-    family: Family
+    family: ModelFamily
     trainings: tuple[Training, ...]
-    collectives: tuple[Collective, ...] = ()
+    collectives: tuple[ObservedCollective, ...] = ()
     """Of the same library on the same site."""
     ready: Ready | None = None
     manner: Manner = field(default_factory=Manner)

@@ -11,7 +11,7 @@ import numpy as np
 from paceline.model.equations.conditions import RING
 from paceline.model.equations.parameters import as_vector
 from paceline.model.equations.ready import buckets_of, ready_of
-from paceline.model.fitting.calibration import GUESSED, Calibration, Family, Hull
+from paceline.model.fitting.calibration import GUESSED, Calibration, Hull, ModelFamily
 from paceline.model.forecast.catalogue import Device
 from paceline.workloads.cost import cost
 from paceline.workloads.graph import Graph
@@ -50,7 +50,7 @@ def guess(graph: Graph, device: Device, *, framework: str = "torch", strategy: s
         }
     )
     ready = ready_of((), graph)
-    family = Family(
+    family = ModelFamily(
         framework=framework,
         strategy=strategy,
         model=graph.name,

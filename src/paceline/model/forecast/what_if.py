@@ -27,7 +27,7 @@ Changed = tuple[Calibration, Conditions]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Change:
+class WhatIfChange:
     """One changed input."""
 
     name: str
@@ -35,7 +35,7 @@ class Change:
     apply: Callable[[Calibration, Conditions], Changed]
 
 
-def parse_changes(text: str) -> list[Change]:
+def parse_changes(text: str) -> list[WhatIfChange]:
     """Changes as the user writes them.
 
     Raises:
@@ -55,7 +55,7 @@ def parse_changes(text: str) -> list[Change]:
             raise PacelineError(
                 f"--what-if {name}={value}: {error}", hint="a factor (x4) or a quantity (25Gbit)"
             ) from None
-        changes.append(Change(name=name, value=value, apply=apply))
+        changes.append(WhatIfChange(name=name, value=value, apply=apply))
     return changes
 
 
@@ -202,7 +202,7 @@ def _scaled(calibration: Calibration, name: str, factor: float) -> Calibration:
     return replace(calibration, vector=times(calibration.vector), draws=times(calibration.draws))
 
 
-def changed(calibration: Calibration, conditions: Conditions, changes: list[Change]) -> Changed:
+def changed(calibration: Calibration, conditions: Conditions, changes: list[WhatIfChange]) -> Changed:
     """All changes, one after the other."""
     for change in changes:
         calibration, conditions = change.apply(calibration, conditions)

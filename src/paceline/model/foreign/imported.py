@@ -17,7 +17,7 @@ from paceline.errors import PacelineError, StoreError
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import HALVES
 from paceline.model.equations.ready import Ready
-from paceline.model.fitting.observe import Collective, Training
+from paceline.model.fitting.observe import ObservedCollective, Training
 from paceline.model.fitting.problem import Evidence
 from paceline.model.foreign import readers
 from paceline.model.foreign.readers import SizeTable
@@ -31,7 +31,7 @@ UNDERSTOOD = {"all_reduce", *HALVES}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Setting:
+class ImportContext:
     """Where something was measured: what files do not tell, and the user does."""
 
     framework: str | None = None
@@ -51,7 +51,7 @@ class Imported:
     digest: str
     kind: str
     """One of KINDS."""
-    setting: Setting
+    setting: ImportContext
     told: Mapping[str, Any]
     """What was read, as lists and numbers."""
 
@@ -75,7 +75,7 @@ def recognised(text: str) -> str:
     raise PacelineError("no kind of file that is known here", hint=f"say which it is: --kind {'|'.join(KINDS)}")
 
 
-def read_import(text: str, *, file: str, kind: str | None, setting: Setting) -> Imported:
+def read_import(text: str, *, file: str, kind: str | None, setting: ImportContext) -> Imported:
     """What a file tells a calibration.
 
     Raises:
@@ -86,8 +86,8 @@ def read_import(text: str, *, file: str, kind: str | None, setting: Setting) -> 
     return Imported(file=file, digest=hashlib.sha256(text.encode()).hexdigest(), kind=kind, setting=setting, told=told)
 
 
-def _table(read: Callable[[str], SizeTable]) -> Callable[[str, Setting], tuple[dict[str, Any], Setting]]:
-    def told(text: str, setting: Setting) -> tuple[dict[str, Any], Setting]:
+def _table(read: Callable[[str], SizeTable]) -> Callable[[str, ImportContext], tuple[dict[str, Any], ImportContext]]:
+    def told(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:
         table = read(text)
         if table.operation not in UNDERSTOOD:
             raise PacelineError(
@@ -103,12 +103,12 @@ def _table(read: Callable[[str], SizeTable]) -> Callable[[str, Setting], tuple[d
     return told
 
 
-def _layers(text: str, setting: Setting) -> tuple[dict[str, Any], Setting]:
+def _layers(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:
     ready = readers.ready_of_layer_trace(list(csv.DictReader(io.StringIO(text))))
     return {"fractions": list(ready.fractions), "bytes": list(ready.bytes)}, setting
 
 
-def _kineto(text: str, setting: Setting) -> tuple[dict[str, Any], Setting]:
+def _kineto(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:
     missing = [
         flag for flag, value in (("--workers 2", setting.workers), ("--batch 32", setting.batch)) if value is None
     ]
@@ -120,7 +120,7 @@ def _kineto(text: str, setting: Setting) -> tuple[dict[str, Any], Setting]:
     return dict(readers.step_of_kineto(text)), setting
 
 
-_READERS: dict[str, Callable[[str, Setting], tuple[dict[str, Any], Setting]]] = {
+_READERS: dict[str, Callable[[str, ImportContext], tuple[dict[str, Any], ImportContext]]] = {
     NCCL_TESTS: _table(readers.nccl_tests),
     OSU: _table(readers.osu),
     LAYERS: _layers,
@@ -141,7 +141,7 @@ def read_imports(folder: Path, study: str) -> list[Imported]:
     path = imports_path(folder, study)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        return [Imported(**{**one, "setting": Setting(**one["setting"])}) for one in data]
+        return [Imported(**{**one, "setting": ImportContext(**one["setting"])}) for one in data]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -167,7 +167,7 @@ def with_imports(evidence: Evidence, found: Sequence[Imported]) -> Evidence:
     return evidence
 
 
-def _conditions(evidence: Evidence, setting: Setting) -> Conditions:
+def _conditions(evidence: Evidence, setting: ImportContext) -> Conditions:
     last = max(evidence.trainings, key=lambda training: training.conditions.workers).conditions
     return last.change(
         workers=setting.workers,
@@ -180,7 +180,7 @@ def _conditions(evidence: Evidence, setting: Setting) -> Conditions:
 
 
 def _with_collective(evidence: Evidence, one: Imported) -> Evidence:
-    collective = Collective(
+    collective = ObservedCollective(
         trial=evidence.trainings[0].trial,
         conditions=_conditions(evidence, one.setting).change(messages=()),
         operation=one.told["operation"],

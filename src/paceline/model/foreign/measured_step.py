@@ -30,7 +30,7 @@ def measured_spans(record: Record) -> list[Span]:
     }
     if not phases:
         phases = {FUSED: wall[:, step]}
-    sent = record.inputs.get("gradient_bytes")
+    sent = record.input_facts.gradient_bytes
     spans: list[Span] = []
     for rank in range(len(wall)):
         now = 0.0
@@ -43,7 +43,7 @@ def measured_spans(record: Record) -> list[Span]:
                     stream="communication" if carries else "compute",
                     start_s=now,
                     duration_s=float(seconds[rank]),
-                    bytes=float(sent or 0) if carries else None,
+                    bytes=sent or 0.0 if carries else None,
                     after=(count - 1,) if count else (),
                 )
             )

@@ -20,7 +20,7 @@ Row = Mapping[str, str]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Point:
+class MeasuredPoint:
     """One measured configuration of training."""
 
     group: str
@@ -93,7 +93,7 @@ def read_table(path: Path) -> tuple[Schema, list[Row]]:
     )
 
 
-def points_of(schema: Schema, rows: Sequence[Row]) -> list[Point]:
+def points_of(schema: Schema, rows: Sequence[Row]) -> list[MeasuredPoint]:
     """Configurations of training; rows without a number are left out, as are those of another metric."""
     if schema is STEP_TIMES:
         made = [_step_time(row) for row in rows]
@@ -104,11 +104,11 @@ def points_of(schema: Schema, rows: Sequence[Row]) -> list[Point]:
     return [point for point in made if point is not None and point.step_s > 0]
 
 
-def _step_time(row: Row) -> Point | None:
+def _step_time(row: Row) -> MeasuredPoint | None:
     step = number(row["step_time_s"])
     if step is None:
         return None
-    return Point(
+    return MeasuredPoint(
         group=" · ".join(row[name] for name in ("model", "cluster") if row.get(name)),
         workers=int(row["num_replicas"]),
         hosts=int(row["num_nodes"]),
@@ -119,13 +119,13 @@ def _step_time(row: Row) -> Point | None:
     )
 
 
-def _throughput(row: Row) -> Point | None:
+def _throughput(row: Row) -> MeasuredPoint | None:
     value, batch = number(row["value"]), number(row["batch_per_worker"])
     workers, nodes = number(row["workers"]), number(row["nodes"])
     if row["metric"] != "throughput" or not value or not batch or not workers or not nodes:
         return None
     named = ("framework", "model", "hardware", "interconnect", "strategy", "precision")
-    return Point(
+    return MeasuredPoint(
         group=" · ".join(row[name] for name in named if row.get(name)),
         workers=int(workers),
         hosts=int(nodes),

@@ -14,7 +14,7 @@ import numpy as np
 from scipy.optimize import least_squares, nnls
 
 from paceline.model.equations.step import Floats
-from paceline.model.foreign.tables import Point
+from paceline.model.foreign.tables import MeasuredPoint
 
 TINY = 1e-9
 STARTS = 6
@@ -37,12 +37,12 @@ class Columns:
         return self.workers / self.hosts
 
 
-def columns(points: Sequence[Point]) -> Columns:
+def columns(points: Sequence[MeasuredPoint]) -> Columns:
     told = np.array([(point.workers, point.hosts, point.batch) for point in points], dtype=float)
     return Columns(told[:, 0], told[:, 1], told[:, 2])
 
 
-def times(points: Sequence[Point]) -> Floats:
+def times(points: Sequence[MeasuredPoint]) -> Floats:
     return np.array([point.step_s for point in points])
 
 
@@ -52,14 +52,14 @@ class Predictor(ABC):
     name: str
 
     @abstractmethod
-    def fit(self, points: Sequence[Point]) -> None:
+    def fit(self, points: Sequence[MeasuredPoint]) -> None:
         """Learn from these."""
 
     @abstractmethod
-    def predict(self, points: Sequence[Point]) -> Floats:
+    def predict(self, points: Sequence[MeasuredPoint]) -> Floats:
         """Seconds of a step of each; looks at workers, hosts and batch only."""
 
-    def interval(self, points: Sequence[Point]) -> tuple[Floats, Floats] | None:
+    def interval(self, points: Sequence[MeasuredPoint]) -> tuple[Floats, Floats] | None:
         """90 % intervals of the predictions; None: it has none."""
         del points
         return None
@@ -72,11 +72,11 @@ class Ernest(Predictor):
 
     name = "ernest"
 
-    def fit(self, points: Sequence[Point]) -> None:
+    def fit(self, points: Sequence[MeasuredPoint]) -> None:
         seconds = times(points)
         self._theta, _ = nnls(self._features(columns(points)) / seconds[:, None], np.ones(len(points)))
 
-    def predict(self, points: Sequence[Point]) -> Floats:
+    def predict(self, points: Sequence[MeasuredPoint]) -> Floats:
         return self._features(columns(points)) @ self._theta
 
     @staticmethod
@@ -106,7 +106,7 @@ class Curved(Predictor):
         """How much each point counts."""
         return np.ones_like(at.workers)
 
-    def fit(self, points: Sequence[Point]) -> None:
+    def fit(self, points: Sequence[MeasuredPoint]) -> None:
         at, seconds = columns(points), times(points)
         logs, weights = np.log(seconds), self.weights(at)
         first = np.log(np.maximum(self.starts(float(np.median(seconds)), float(np.median(at.batch))), TINY))
@@ -125,7 +125,7 @@ class Curved(Predictor):
         best = min(ends, key=lambda end: float(end.cost))
         self.parameters, self.cost = np.exp(best.x), float(best.cost)
 
-    def predict(self, points: Sequence[Point]) -> Floats:
+    def predict(self, points: Sequence[MeasuredPoint]) -> Floats:
         return self.form(self.parameters, columns(points))
 
 
@@ -209,10 +209,10 @@ class LastValue(Predictor):
 
     name = "last value"
 
-    def fit(self, points: Sequence[Point]) -> None:
+    def fit(self, points: Sequence[MeasuredPoint]) -> None:
         self._at, self._seconds = columns(points), times(points)
 
-    def predict(self, points: Sequence[Point]) -> Floats:
+    def predict(self, points: Sequence[MeasuredPoint]) -> Floats:
         found = []
         for batch in columns(points).batch:
             off = np.abs(np.log(self._at.batch / batch))

@@ -20,15 +20,16 @@ from paceline.model.fitting.fit import fit
 from paceline.model.fitting.observe import Training
 from paceline.model.fitting.problem import Evidence
 from paceline.model.forecast.predict import predict
-from paceline.model.foreign.tables import Point, Row, matching
+from paceline.model.foreign.tables import MeasuredPoint, Row, matching
 from paceline.model.validation.baselines import BASELINES
 from paceline.model.validation.structural import Structural
 from paceline.model.validation.validate import GroupResult
+from paceline.plan.pace import DILATION
 from paceline.spec.toml_file import read_toml
 
 LEAST_TRIALS = 1
 """On each side. A row is a trial here, the mean of its runs, and not one of many readings of a table."""
-COLUMNS = ("workers", "hosts", "batch", "network", "framework", "model", "strategy", "dilation")
+COLUMNS = ("workers", "hosts", "batch", "network", "framework", "model", "strategy", DILATION)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -72,7 +73,7 @@ def row_of(training: Training) -> Row:
         "framework": trial.framework.name,
         "model": trial.workload.name,
         "strategy": trial.framework.strategy,
-        "dilation": str(trial.cluster.options.get("dilation", 1)),
+        DILATION: f"{trial.cluster.pace.dilation:g}",
     }
 
 
@@ -98,9 +99,9 @@ def validate_family(evidence: Evidence, known: Sequence[Training], asked: Sequen
     )
 
 
-def _point(training: Training) -> Point:
+def _point(training: Training) -> MeasuredPoint:
     asked = training.conditions
-    return Point(
+    return MeasuredPoint(
         group="",
         workers=asked.workers,
         hosts=asked.hosts,

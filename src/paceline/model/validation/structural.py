@@ -26,7 +26,7 @@ import numpy as np
 from scipy.special import ndtri
 
 from paceline.model.equations.step import Floats
-from paceline.model.foreign.tables import Point
+from paceline.model.foreign.tables import MeasuredPoint
 from paceline.model.validation.baselines import TINY, Columns, Curved, Predictor, bent, columns, times
 
 RING = 0.0
@@ -55,7 +55,7 @@ class Form(Curved):
         self.name = f"growth-{growth:g}"
         self._growth = growth
 
-    def fit(self, points: Sequence[Point]) -> None:
+    def fit(self, points: Sequence[MeasuredPoint]) -> None:
         super().fit(points)
         at = columns(points)
         batches, which = np.unique(at.batch, return_inverse=True)
@@ -63,7 +63,7 @@ class Form(Curved):
         off = np.bincount(which, weights * np.log(times(points) / self.form(self.parameters, at)))
         self._habits = np.log(batches), off / (np.bincount(which, weights) + HABIT_POINTS)
 
-    def predict(self, points: Sequence[Point]) -> Floats:
+    def predict(self, points: Sequence[MeasuredPoint]) -> Floats:
         found: Floats = super().predict(points) * np.exp(np.interp(np.log(columns(points).batch), *self._habits))
         return found
 
@@ -102,7 +102,7 @@ class Form(Curved):
 class Mixture:
     """All growths, fitted to the same points."""
 
-    def __init__(self, points: Sequence[Point]) -> None:
+    def __init__(self, points: Sequence[MeasuredPoint]) -> None:
         self._forms = [Form(growth) for growth in GROWTHS]
         for form in self._forms:
             form.fit(points)
@@ -112,7 +112,7 @@ class Mixture:
         likely = np.array(list(GROWTHS.values())) * (costs / costs.min()) ** (-placements / 2)
         self._weights = likely / likely.sum()
 
-    def logs(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
+    def logs(self, points: Sequence[MeasuredPoint]) -> tuple[Floats, Floats]:
         """Logarithms of the steps, and how far the growths are apart in them (standard deviations)."""
         told = np.log([form.predict(points) for form in self._forms])
         mean: Floats = self._weights @ told
@@ -124,24 +124,24 @@ class Structural(Predictor):
 
     name = "paceline"
 
-    def fit(self, points: Sequence[Point]) -> None:
+    def fit(self, points: Sequence[MeasuredPoint]) -> None:
         self._error = _inner_error(points)
         self._hosts = max(point.hosts for point in points)
         self._workers = max(point.workers for point in points)
         self._mixture = Mixture(points)
 
-    def predict(self, points: Sequence[Point]) -> Floats:
+    def predict(self, points: Sequence[MeasuredPoint]) -> Floats:
         found: Floats = np.exp(self._mixture.logs(points)[0])
         return found
 
-    def interval(self, points: Sequence[Point]) -> tuple[Floats, Floats]:
+    def interval(self, points: Sequence[MeasuredPoint]) -> tuple[Floats, Floats]:
         at, (mean, apart) = columns(points), self._mixture.logs(points)
         beyond = np.maximum(1.0, np.maximum(at.hosts / self._hosts, at.workers / self._workers))
         wide = np.hypot(self._error * (1 + WIDER_PER_DOUBLING * np.log2(beyond)), ndtri((1 + LEVEL) / 2) * apart)
         return np.exp(mean - wide), np.exp(mean + wide)
 
 
-def _inner_error(points: Sequence[Point]) -> float:
+def _inner_error(points: Sequence[MeasuredPoint]) -> float:
     """Of the most hosts, predicted from the others: what 90 % of the errors stay below."""
     most = max(point.hosts for point in points)
     few = [point for point in points if point.hosts < most]

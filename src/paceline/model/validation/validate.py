@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from paceline.model.equations.step import Floats
-from paceline.model.foreign.tables import Point
+from paceline.model.foreign.tables import MeasuredPoint
 from paceline.model.validation.baselines import BASELINES, Predictor, times
 from paceline.model.validation.figures import Figures, figures, mean_over_groups
 from paceline.model.validation.structural import Structural
@@ -24,7 +24,7 @@ class GroupResult:
 
     group: str
     n_fit: int
-    points: tuple[Point, ...]
+    points: tuple[MeasuredPoint, ...]
     """Those to predict."""
     predicted: dict[str, Floats]
     """Model → seconds."""
@@ -114,7 +114,7 @@ def _points(group: GroupResult) -> list[dict[str, Any]]:
 
 
 def validate_table(
-    points: Sequence[Point], fits: Callable[[Point], bool], say: Callable[[str], None] = lambda _: None
+    points: Sequence[MeasuredPoint], fits: Callable[[MeasuredPoint], bool], say: Callable[[str], None] = lambda _: None
 ) -> Validation:
     """Each group by itself: fitted on the points that match, judged on the rest."""
     names = list(dict.fromkeys(point.group for point in points))
@@ -132,7 +132,9 @@ def validate_table(
     return Validation(groups=tuple(results), without_rows=tuple(without))
 
 
-def _result(name: str, known: Sequence[Point], asked: Sequence[Point], mine: Sequence[Point]) -> GroupResult:
+def _result(
+    name: str, known: Sequence[MeasuredPoint], asked: Sequence[MeasuredPoint], mine: Sequence[MeasuredPoint]
+) -> GroupResult:
     predicted: dict[str, Floats] = {}
     intervals = None
     makers: list[type[Predictor]] = [Structural, *BASELINES]
@@ -151,7 +153,7 @@ def _result(name: str, known: Sequence[Point], asked: Sequence[Point], mine: Seq
     )
 
 
-def noise_floor(points: Sequence[Point]) -> float | None:
+def noise_floor(points: Sequence[MeasuredPoint]) -> float | None:
     """Mean absolute deviation, relative, of rows of the same configuration from their mean."""
     same: dict[tuple[object, ...], list[float]] = {}
     for point in points:

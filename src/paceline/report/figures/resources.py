@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from paceline.compare import Comparison
-from paceline.record.usage import Series, Usage
+from paceline.record.usage import Series, UsageCurves
 from paceline.report.figures.figure import Figure, names_for, row_title
 from paceline.report.sheet import Line, Sheet, fields, number, word
 from paceline.report.svg import (
@@ -34,7 +34,7 @@ UNITS = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
 HOW_TO_READ = "Of the last run; children are counted with their process. CPU is the mean since the sample before."
 
 
-def resource_figures(comparison: Comparison, resources: Mapping[str, Sequence[Usage]]) -> list[Figure]:
+def resource_figures(comparison: Comparison, resources: Mapping[str, Sequence[UsageCurves]]) -> list[Figure]:
     """One figure for each row whose processes were metered for long enough."""
     rows = [row for row in comparison.rows if resources.get(row.key)]
     titles = [row_title(row) for row in rows]
@@ -44,7 +44,7 @@ def resource_figures(comparison: Comparison, resources: Mapping[str, Sequence[Us
     ]
 
 
-def _figure(name: str, title: str, key: str, used: Sequence[Usage]) -> Figure:
+def _figure(name: str, title: str, key: str, used: Sequence[UsageCurves]) -> Figure:
     upper = Area(left=LEFT, top=TOP, right=WIDTH - RIGHT, bottom=TOP + PANEL)
     lower = Area(left=LEFT, top=upper.bottom + BETWEEN, right=WIDTH - RIGHT, bottom=upper.bottom + BETWEEN + PANEL)
     end = max(one.rss_bytes.t_s[-1] for one in used)
@@ -89,7 +89,7 @@ def _curve(index: int, places: Sequence[tuple[float, float]], **attributes: Attr
     return path(places, stroke=series(index), stroke_width=1.6, stroke_dasharray=dashes, **attributes)
 
 
-def _sheet(key: str, used: Sequence[Usage]) -> Sheet:
+def _sheet(key: str, used: Sequence[UsageCurves]) -> Sheet:
     return Sheet(
         caption="Of the whole run, set-up included",
         fields=fields(
@@ -110,7 +110,7 @@ def _sheet(key: str, used: Sequence[Usage]) -> Sheet:
     )
 
 
-def _points(key: str, used: Sequence[Usage]) -> Sheet:
+def _points(key: str, used: Sequence[UsageCurves]) -> Sheet:
     lines = [
         Line(key=key, cells=(word(one.process), word(what), number(t, f"{t:.1f} s"), number(value, form(value))))
         for one in used

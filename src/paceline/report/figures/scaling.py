@@ -6,10 +6,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from paceline.compare import Comparison, Family, Quantity, Row, families
+from paceline.compare import Comparison, Quantity, Row, ScalingFamily, families
 from paceline.model.forecast.predict import KNEE, Predicted, Prediction, knee
 from paceline.report import numbers
-from paceline.report.curve import LEFT, RIGHT, TOP, Curve, Point, panel, point_of
+from paceline.report.curve import LEFT, RIGHT, TOP, Curve, CurvePoint, panel, point_of
 from paceline.report.figures.figure import Figure, names_for
 from paceline.report.sheet import Cell, Line, Sheet, fields, measured, number, word
 from paceline.report.svg import WIDTH, Area, picture
@@ -29,7 +29,7 @@ def scaling_figures(comparison: Comparison, curves: Mapping[str, Sequence[Predic
     """One figure a model, batch and kind of scaling; each family in it is a curve. Networks share a figure, as long as
     that does not crowd it.
     """
-    together: dict[str, list[Family]] = {}
+    together: dict[str, list[ScalingFamily]] = {}
     for one in families(comparison):
         together.setdefault(_title(one.rows), []).append(one)
     groups: dict[str, dict[str, Sequence[Row]]] = {}
@@ -103,13 +103,13 @@ def _throughput(family: Drawn) -> Curve:
         measured=tuple(_point(row, numbers.known(row.throughput)) for row in family.rows),
         predicted=tuple(point_of(one) for one in family.predictions),
         knee=knee(family.predictions) if family.predictions else None,
-        ideal=tuple(Point(workers=count, value=per_worker * count) for count in family.sizes),
+        ideal=tuple(CurvePoint(workers=count, value=per_worker * count) for count in family.sizes),
     )
 
 
 def _efficiency(family: Drawn) -> Curve:
     predicted = tuple(
-        Point(
+        CurvePoint(
             workers=one.conditions.workers, value=one.efficiency.value, low=one.efficiency.low, high=one.efficiency.high
         )
         for one in family.predictions
@@ -118,12 +118,12 @@ def _efficiency(family: Drawn) -> Curve:
         name=family.name,
         measured=tuple(_point(row, numbers.known(row.efficiency)) for row in family.rows),
         predicted=predicted,
-        ideal=tuple(Point(workers=count, value=1.0) for count in family.sizes),
+        ideal=tuple(CurvePoint(workers=count, value=1.0) for count in family.sizes),
     )
 
 
-def _point(row: Row, quantity: Quantity) -> Point:
-    return Point(workers=row.workers, value=quantity.value, low=quantity.low, high=quantity.high, key=row.key)
+def _point(row: Row, quantity: Quantity) -> CurvePoint:
+    return CurvePoint(workers=row.workers, value=quantity.value, low=quantity.low, high=quantity.high, key=row.key)
 
 
 def _percent(value: float) -> str:

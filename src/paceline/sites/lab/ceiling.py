@@ -10,7 +10,7 @@ from pathlib import Path
 
 from paceline.folders import cache_root
 from paceline.sites.lab.cluster import Cluster
-from paceline.sites.lab.layout import LabHost, Layout, Link
+from paceline.sites.lab.layout import LabHost, LabLink, Layout
 
 SHARE = 0.25
 """Of what passes without a rate. The bucket wants CPU too, and so do the ranks: on two busy cores, where 19 to 37
@@ -25,12 +25,12 @@ def known_ceiling(delay_by: str) -> float | None:
     return None if found is None else SHARE * float(found)
 
 
-def measured_ceiling(delay_by: str, link: Link, *, privilege: str) -> float:
+def measured_ceiling(delay_by: str, link: LabLink, *, privilege: str) -> float:
     """Measure it now, without a rate, unless it is known."""
     if (known := known_ceiling(delay_by)) is not None:
         return known
     hosts = tuple(LabHost(name=f"lab{n}", address=f"10.77.0.{n}", cores=(), quota=None, rack=0) for n in (1, 2))
-    free = Link(delay_s=min(link.delay_s, 1e-3))
+    free = LabLink(delay_s=min(link.delay_s, 1e-3))
     layout = Layout(hosts=hosts, link=free, spine=None, dilation=1.0, core_share=1.0, awake=(), fault=None)
     cluster = Cluster(layout, privilege=privilege, delay_by=delay_by, groups=None)
     cluster.make()

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from paceline.errors import SiteError
 from paceline.folders import cache_root
-from paceline.sites.lab.layout import Link
+from paceline.sites.lab.layout import LabLink
 from paceline.sites.lab.namespaces import Namespace
 from paceline.sites.processes import cpu_seconds, tethered
 
@@ -33,7 +33,7 @@ def lack_of_delay_line() -> str | None:
 class DelayLine:
     """The running process."""
 
-    def __init__(self, switch: Namespace, hosts: Sequence[Namespace], link: Link) -> None:
+    def __init__(self, switch: Namespace, hosts: Sequence[Namespace], link: LabLink) -> None:
         times = [f"{seconds * 1e9:.0f}" for seconds in (link.delay_s, link.jitter_s)]
         inits = [str(one.init) for one in (switch, *hosts)]
         self._popen = subprocess.Popen(

@@ -23,7 +23,7 @@ TOPOLOGIES = ("switch", "racks")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Link:
+class LabLink:
     """One direction of a wire; both are alike."""
 
     rate_bytes_per_s: float | None = None
@@ -51,9 +51,9 @@ class Layout:
     """A cluster to be emulated, dilation applied."""
 
     hosts: tuple[LabHost, ...]
-    link: Link
+    link: LabLink
     """Between each host and its switch."""
-    spine: Link | None
+    spine: LabLink | None
     """Between the two racks; None: one switch."""
     dilation: float
     core_share: float
@@ -86,7 +86,7 @@ def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
         for number in range(cluster.hosts)
     )
     rate = network.bandwidth_bytes_per_s if network else None
-    link = Link(
+    link = LabLink(
         rate_bytes_per_s=None if rate is None else rate / dilation,
         # From host to host there are two links, each with half of the latency.
         delay_s=(network.latency_s or 0.0) * dilation / 2 if network else 0.0,
@@ -98,7 +98,7 @@ def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
     return Layout(
         hosts=hosts,
         link=link,
-        spine=Link(rate_bytes_per_s=None if spine is None else spine / dilation, burst_s=BURST_S * dilation)
+        spine=LabLink(rate_bytes_per_s=None if spine is None else spine / dilation, burst_s=BURST_S * dilation)
         if racks > 1
         else None,
         dilation=dilation,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paceline.sites.lab.layout import BURST_S, LabHost, Link
+from paceline.sites.lab.layout import BURST_S, LabHost, LabLink
 
 DEVICE = "eth0"
 """The host's end of its link."""
@@ -41,7 +41,7 @@ def burst_bytes(rate_bytes_per_s: float, burst_s: float = BURST_S) -> int:
     return max(8 * 1024, int(rate_bytes_per_s * burst_s))
 
 
-def shaping(device: str, link: Link, *, netem: bool) -> list[str]:
+def shaping(device: str, link: LabLink, *, netem: bool) -> list[str]:
     """Lines for `tc -batch` that hold what leaves a device to the link's rate, and delay it where netem does that."""
     lines, parent = [], "root"
     if netem and link.delay_s:
@@ -59,7 +59,7 @@ def shaping(device: str, link: Link, *, netem: bool) -> list[str]:
 
 
 def switch_script(
-    hosts: Sequence[LabHost], inits: Sequence[int], link: Link, spine: Link | None, *, taps: bool, netem: bool
+    hosts: Sequence[LabHost], inits: Sequence[int], link: LabLink, spine: LabLink | None, *, taps: bool, netem: bool
 ) -> str:
     """Make bridges, ports and the spine, in the switch's namespace. With `taps` the ports are there already."""
     racks = sorted({host.rack for host in hosts})
@@ -79,7 +79,7 @@ def switch_script(
     return _script(ip, tc)
 
 
-def host_script(host: LabHost, link: Link, *, netem: bool) -> str:
+def host_script(host: LabHost, link: LabLink, *, netem: bool) -> str:
     """Address and shape the host's end, in its namespace."""
     ip = [f"address add {host.address}/24 dev {DEVICE}", f"link set {DEVICE} up"]
     if link.rate_bytes_per_s:

@@ -12,7 +12,7 @@ from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob, SiteLimits
 from paceline.plan.process import Host, Process, Topology
 from paceline.plan.trial import ClusterChoice
-from paceline.sites.base import Answer, Running, Site, Usage
+from paceline.sites.base import HostAnswer, ProcessUsage, Running, Site
 from paceline.sites.processes import sweep_folder
 from paceline.sites.remote.agent import GRACE_S, REAP_S, digest
 from paceline.sites.remote.link import ANSWER_S, Agent, ClockOffset, in_parallel
@@ -41,9 +41,9 @@ class RemoteProcess(Running):
     def wait(self) -> int:
         return self._agent.wait(self._pid)
 
-    def usage(self) -> Usage | None:
+    def usage(self) -> ProcessUsage | None:
         used = self._agent.fresh_usage(FRESH_S)["processes"].get(self.process.name)
-        return Usage(**used) if used else None
+        return ProcessUsage(**used) if used else None
 
 
 class RemoteSite(Site):
@@ -169,10 +169,10 @@ class RemoteSite(Site):
 
         in_parallel(bring, self._agents)
 
-    def each_host(self, argv: Sequence[str], env: Mapping[str, str], *, within_s: float) -> list[Answer]:
-        def run(one: Agent) -> Answer:
+    def each_host(self, argv: Sequence[str], env: Mapping[str, str], *, within_s: float) -> list[HostAnswer]:
+        def run(one: Agent) -> HostAnswer:
             told = one.ask("run", argv=list(argv), env=dict(env), timeout_s=within_s, within_s=within_s + ANSWER_S)
-            return Answer(host=one.name, code=told["code"], text=told["text"])
+            return HostAnswer(host=one.name, code=told["code"], text=told["text"])
 
         return in_parallel(run, self._agents)
 

@@ -21,7 +21,6 @@ from paceline_worker.frameworks.differences import derive, rounds_of
 from paceline_worker.loop import blocks
 
 PHASES = ("data", "step")
-FACT = "phases_derived"
 
 
 class Loss(object):
@@ -69,7 +68,7 @@ def stepper(job, batch, program, carry, steps):
 
 
 def derive_phases(job, programs, whole, carry, batch, group, cache):
-    """The fact FACT. Trains on with `carry`, which is of no use afterwards.
+    """The fact `phases_derived`. Trains on with `carry`, which is of no use afterwards.
 
     Args:
         programs: a Programs.

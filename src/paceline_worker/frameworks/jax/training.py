@@ -58,7 +58,7 @@ def train(job, events):
         derived = jax_phases.derive_phases(
             job, training.programs, training.program, carry(), training.source, training.group, training.cache
         )
-        events.write("facts", facts={jax_phases.FACT: derived})
+        events.write("facts", facts={"phases_derived": derived})
     training.group.leave()
 
 

@@ -197,12 +197,16 @@ def exchange_facts(wrapped):
     # DDP starts with one order of gradients and makes its buckets again after the first step, by the real order.
     sizes = data.get("rebuilt_bucket_sizes") or data.get("bucket_sizes") or ""
     facts = {"bucket_bytes": [int(size) for size in str(sizes).split(",") if size.strip()]}
-    for name in (
-        "avg_forward_compute_time",
-        "avg_backward_compute_time",
-        "avg_backward_comm_time",
-        "avg_backward_compute_comm_overlap_time",
-    ):
+    for name, fact in TIME_FACTS.items():
         if isinstance(data.get(name), int):
-            facts["ddp_{}_s".format(name[: -len("_time")])] = data[name] * 1e-9
+            facts[fact] = data[name] * 1e-9
     return facts
+
+
+TIME_FACTS = {
+    "avg_forward_compute_time": "ddp_avg_forward_compute_s",
+    "avg_backward_compute_time": "ddp_avg_backward_compute_s",
+    "avg_backward_comm_time": "ddp_avg_backward_comm_s",
+    "avg_backward_compute_comm_overlap_time": "ddp_avg_backward_compute_comm_overlap_s",
+}
+"""Field of DDP's log, in nanoseconds → fact."""

@@ -74,7 +74,7 @@ class Stages(Alone):
     def facts(self):
         return {
             "stage_layers": [layer["name"] for layer in self.graph["layers"] if layer["kind"] != "input"],
-            "microbatches": self.microbatches,
+            "pipeline_micro_batches": self.microbatches,
             "hand_over_bytes_per_sample": self.handed_over(),
             "parameters_held": super().parameters(),
         }
