@@ -209,8 +209,8 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "network": Key(
             parse=_network,
             default=None,
-            doc=f"Links between hosts: a bandwidth ('150Mbit'), a table (bandwidth, one-way latency, jitter) or a name: "
-            f"{', '.join(NETWORKS)}.",
+            doc="Links between hosts: a bandwidth such as '150Mbit', a table (bandwidth, one-way latency, jitter) or a "
+            f"name: {', '.join(NETWORKS)}.",
         ),
         "oversubscribe": Key(
             parse=_flag, default=False, axis=False, doc="Allow more threads than cores (to study just that)."

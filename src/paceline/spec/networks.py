@@ -1,4 +1,4 @@
-"""Networks by name or by bandwidth. Rates are those of the wire; what a program gets is about 5 % less, as on real links."""
+"""Networks by name or bandwidth. Rates are those of the wire; a program gets about 5 % less, as on real links."""
 
 from __future__ import annotations
 
