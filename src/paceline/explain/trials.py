@@ -5,22 +5,18 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
 from paceline.explain.changes import Case
 from paceline.explain.explanation import Explanation, Loss, Yardstick
 from paceline.explain.findings import Text, findings_of
 from paceline.explain.normal import by_model
 from paceline.explain.shares import loss_between, shares_of
-from paceline.explain.spent import Spent, spent_of
+from paceline.explain.spent import Spent, mean_step_s, spent_of
 from paceline.explain.without import Setting, ladder
 from paceline.model.equations.terms import COMPUTE, CONTENTION
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.fitting.observe import dilation_of
 from paceline.model.fitting.problem import Evidence
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
-from paceline.record.summary import summarize
 
 EMULATED = "core_share"
 """What a site tells of hosts that are parts of one machine."""
@@ -39,8 +35,7 @@ class Subject:
 
     @property
     def step_s(self) -> float:
-        steps = [summary.step_s for record in self.records if (summary := summarize(record)) is not None]
-        return float(np.mean(steps)) / dilation_of(self.trial)
+        return mean_step_s(self.records)
 
 
 def subjects(families: Sequence[tuple[Evidence, Calibration]], records: Sequence[Record]) -> list[Subject]:
