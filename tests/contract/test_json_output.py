@@ -17,6 +17,7 @@ from street import paceline, study_of, to_toml
 
 COMMANDS = (
     "doctor",
+    "init",
     "env-list",
     "env-build",
     "env-remove",
@@ -107,6 +108,19 @@ def test_every_field_is_described_and_every_object_closed_or_a_map(name: str) ->
                 visit(value, f"{where}/{index}")
 
     visit(read_schema(name), name)
+
+
+def test_init(tmp_path: Path) -> None:
+    shipped = printed(tmp_path, "init", "--list")
+    started = printed(tmp_path, "init")
+    copied = printed(tmp_path, "init", "--example", "own-graph")
+
+    for document in (shipped, started, copied):
+        assert_valid("init", document)
+    assert {"null", "quickstart", "own-graph"} <= {row["name"] for row in shipped["examples"]}
+    assert (started["file"], started["example"]) == ("study.toml", None)
+    assert copied["written"] == ["own-graph.toml", "model.py"]
+    assert all((tmp_path / file).exists() for file in (*started["written"], *copied["written"]))
 
 
 def test_doctor(place: Path) -> None:

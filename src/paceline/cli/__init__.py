@@ -18,6 +18,7 @@ from paceline.errors import PacelineError
 
 COMMANDS = (
     "doctor",
+    "init",
     "env",
     "probe",
     "plan",
@@ -32,6 +33,7 @@ COMMANDS = (
     "report",
     "import",
     "export",
+    "completion",
 )
 """Modules of this package, in workflow order."""
 EXIT_INTERRUPTED = 130
@@ -43,7 +45,7 @@ def make_parser(only: str | None = None) -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="paceline",
         description="Which framework and configuration trains my model best here? Measured, with evidence.",
-        epilog="start here: paceline doctor   then: paceline run studies/quickstart.toml",
+        epilog="start here: paceline doctor   then: paceline init",
     )
     parser.add_argument("--version", action="version", version=f"paceline {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")

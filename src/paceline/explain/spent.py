@@ -26,6 +26,7 @@ from paceline.model.fitting.observe import ASYNCHRONOUS, DATA, PASSES, late_inpu
 from paceline.record.phases import COMMUNICATION, FUSED
 from paceline.record.record import Record
 from paceline.record.summary import RunSummary, by_step, floats, measured_samples, phase_columns, summarize
+from paceline.stats import mean_interval
 
 EXCHANGE = "exchange"
 """Latency and bandwidth together: timers cannot tell them apart."""
@@ -34,7 +35,7 @@ STARVED = "starved_s"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spent:
-    """Seconds of a step by cause, mean over runs."""
+    """Seconds of a step by cause: mean shares over runs, of the mean step that every table shows."""
 
     seconds: Mapping[str, float]
     """INPUT, COPY, COMPUTE, EXCHANGE, CONTENTION, OVERHEAD, STRAGGLER."""
@@ -55,17 +56,23 @@ class Spent:
         return self.seconds[cause] / self.step_s
 
 
+def mean_step_s(records: Sequence[Record]) -> float:
+    """Step time of a trial over its runs, as a comparison has it: the geometric mean, in the cluster's own time."""
+    steps = [summary.step_s for record in records if (summary := summarize(record)) is not None]
+    return mean_interval(steps).value * records[0].trial.cluster.pace.true_scale
+
+
 def spent_of(records: Sequence[Record]) -> Spent | None:
     """All good runs of one trial; None where nothing tells the parts of a step."""
     found = [(record, one) for record in records if record.ok and (one := _of_run(record)) is not None]
     if not found:
         return None
-    scale = found[0][0].trial.cluster.pace.true_scale
+    step_s = mean_step_s([record for record, _ in found])
     each = [one for _, (one, _) in found]
     shares = [{cause: value / sum(one.values()) for cause, value in one.items()} for one in each]
     slow = [rank for _, (_, rank) in found]
     return Spent(
-        seconds={cause: float(np.mean([one[cause] for one in each])) * scale for cause in each[0]},
+        seconds={cause: float(np.mean([one[cause] for one in shares])) * step_s for cause in each[0]},
         spread={cause: float(np.ptp([one[cause] for one in shares])) for cause in each[0]},
         by=DERIVED if any(_is_fused(record) for record, _ in found) else MEASURED,
         # Slow in most runs, or it was chance.

@@ -12,7 +12,7 @@ from paceline.explain.findings import Text, findings_of
 from paceline.explain.history import before_and_after
 from paceline.explain.normal import by_earlier, by_model, roofline_of
 from paceline.explain.shares import loss_between, shares_of
-from paceline.explain.spent import Spent, spent_of
+from paceline.explain.spent import Spent, mean_step_s, spent_of
 from paceline.explain.without import ModelledTrial, ladder
 from paceline.model.equations.terms import COMPUTE, CONTENTION
 from paceline.model.fitting.calibration import Calibration
@@ -20,8 +20,6 @@ from paceline.model.fitting.problem import Evidence
 from paceline.plan.trial import Trial
 from paceline.record.peak import read_peak
 from paceline.record.record import Record
-from paceline.record.summary import summarize
-from paceline.stats import mean_interval
 from paceline.workloads.graph import Graph
 
 
@@ -43,9 +41,7 @@ class Subject:
 
     @property
     def step_s(self) -> float:
-        """Mean over runs, as the comparison has it, in the time of a site that is not slowed down."""
-        steps = [summary.step_s for record in self.records if (summary := summarize(record)) is not None]
-        return mean_interval(steps).value * self.trial.cluster.pace.true_scale
+        return mean_step_s(self.records)
 
 
 def subjects(families: Sequence[tuple[Evidence, Calibration]], records: Sequence[Record]) -> list[Subject]:

@@ -11,7 +11,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.spec.networks import NETWORKS, named_network
+from paceline.spec.networks import NETWORKS, read_network
 from paceline.spec.study import Network, Repeats
 from paceline.units import BYTES, BYTES_PER_SECOND, FRACTION, SECONDS, parse_quantity
 from paceline.workloads import PLACEHOLDERS, unknown_placeholders
@@ -104,9 +104,12 @@ def _not_negative(value: Any) -> float:
 
 def _network(value: Any) -> Network:
     if isinstance(value, str):
-        return named_network(value)
+        return read_network(value)
     if not isinstance(value, Mapping):
-        raise ValueError(f"{value!r} should be a name or a table such as {{ bandwidth = '1Gbit', latency = '200us' }}")
+        raise ValueError(
+            f"{value!r} should be a name, a bandwidth such as '150Mbit', "
+            "or a table such as { bandwidth = '1Gbit', latency = '200us' }"
+        )
     unknown = set(value) - {"bandwidth", "latency", "jitter"}
     if unknown:
         raise ValueError(f"unknown key {min(unknown)!r}; known: bandwidth, latency, jitter")
@@ -206,7 +209,8 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "network": Key(
             parse=_network,
             default=None,
-            doc=f"Bandwidth, one-way latency and jitter of the links, or a name: {', '.join(NETWORKS)}.",
+            doc="Links between hosts: a bandwidth such as '150Mbit', a table (bandwidth, one-way latency, jitter) or a "
+            f"name: {', '.join(NETWORKS)}.",
         ),
         "oversubscribe": Key(
             parse=_flag, default=False, axis=False, doc="Allow more threads than cores (to study just that)."

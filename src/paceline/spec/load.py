@@ -38,7 +38,7 @@ def load_study(path: str | Path) -> Study:
     data = read_toml(
         path,
         kind="study",
-        where="see what is there: ls studies/   start one: docs/tutorial",
+        where="write one to start from: paceline init   or see the examples: paceline init --list",
         form="see docs/reference/study.md for the form",
     )
     return read_study(data, source=str(path))

@@ -1,9 +1,10 @@
-"""Networks by name. Rates are those of the wire; what a program gets is about 5 % less, as on real links."""
+"""Networks by name or bandwidth. Rates are those of the wire; a program gets about 5 % less, as on real links."""
 
 from __future__ import annotations
 
 from paceline.errors import did_you_mean
 from paceline.spec.study import Network
+from paceline.units import BYTES_PER_SECOND, parse_quantity
 
 MBIT = 1e6 / 8
 """Bytes a second."""
@@ -27,8 +28,21 @@ NETWORKS: dict[str, Network] = {
 """Name → links of every host."""
 
 
-def named_network(name: str) -> Network:
-    """The network of that name; ValueError with the nearest one."""
-    if name not in NETWORKS:
-        raise ValueError(f"no network is called {name!r}; {did_you_mean(name, NETWORKS)}")
-    return NETWORKS[name]
+def read_network(text: str) -> Network:
+    """The network of that name, or one of that bandwidth ("150Mbit").
+
+    A name comes first: "100Mbit" is a preset, and what trials of it are called depends on that.
+
+    Raises:
+        ValueError: neither; the message has the nearest name.
+    """
+    if text in NETWORKS:
+        return NETWORKS[text]
+    if not text.strip().endswith(tuple(BYTES_PER_SECOND)):
+        raise ValueError(
+            f"no network is called {text!r}; {did_you_mean(text, NETWORKS)}; or give a bandwidth, such as 150Mbit"
+        )
+    bandwidth = parse_quantity(text, BYTES_PER_SECOND)
+    if bandwidth <= 0:
+        raise ValueError(f"{text!r} should be above zero")
+    return Network(bandwidth_bytes_per_s=bandwidth)

@@ -8,8 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from paceline.compare import compare
 from paceline.explain.finding import DERIVED, MEASURED
-from paceline.explain.spent import EXCHANGE, spent_of
+from paceline.explain.spent import EXCHANGE, mean_step_s, spent_of
 from paceline.model.equations.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
 from records import failed_record, fused_record, make_record, uneven_input
 
@@ -27,6 +28,14 @@ def test_parts_sum_up_to_the_step():
     assert spent.step_s == pytest.approx(0.05, rel=0.05)
     assert len(spent.runs) == 3
     assert spent.by == MEASURED
+
+
+def test_step_is_the_one_that_the_comparison_shows():
+    records = [make_record(step_s=step, repeat=repeat) for repeat, step in enumerate((0.05, 0.1, 0.2))]
+    (row,) = compare(records).rows
+
+    assert spent_of(records).step_s == pytest.approx(row.step_s.value, rel=1e-12)
+    assert mean_step_s(records) == pytest.approx(row.step_s.value, rel=1e-12)
 
 
 def test_slow_rank_is_found_and_what_others_wait_for_it():

@@ -99,8 +99,8 @@ def test_environment_of_a_framework_may_stand_in_its_own_table() -> None:
         (changed("measure", time_limit="5 parsecs"), "'parsecs'", "10min"),
         (changed("measure", time_limit="5MB"), "takes one of ns", "10min"),
         (changed("measure", time_limit=300), "has no unit", "10min"),
-        (changed("cluster", network={"bandwidth": "200us"}), "takes one of bit", "Bandwidth"),
-        (changed("cluster", network={"speed": "1Gbit"}), "unknown key 'speed'", "Bandwidth"),
+        (changed("cluster", network={"bandwidth": "200us"}), "takes one of bit", "bandwidth"),
+        (changed("cluster", network={"speed": "1Gbit"}), "unknown key 'speed'", "bandwidth"),
         (changed("cluster", device="gpu"), "one of cpu, cuda", "compute on"),
         (changed("cluster", workers_per_host=[]), "empty list", "at least one"),
         (changed("measure", steps=[1, 2]), "cannot be an axis", "one value"),
@@ -149,6 +149,36 @@ def test_broken_toml_names_the_line(tmp_path: Path) -> None:
 @pytest.mark.parametrize("path", sorted((Path(__file__).parents[3] / "studies").glob("*.toml")), ids=lambda p: p.stem)
 def test_every_shipped_study_loads(path: Path) -> None:
     assert load_study(path).question.endswith("?")
+
+
+def test_network_is_given_by_its_bandwidth_alone() -> None:
+    study = read_study(changed("cluster", network=["150Mbit", "1.5 Gbit/s", "100Mbit"]))
+
+    assert study.axes["cluster.network"] == (
+        Network(bandwidth_bytes_per_s=18.75e6),
+        Network(bandwidth_bytes_per_s=187.5e6),
+        Network(preset="100Mbit", bandwidth_bytes_per_s=12.5e6),
+    )
+
+
+def test_bandwidth_as_text_and_as_table_is_the_same_network() -> None:
+    text, table = (
+        read_study(changed("cluster", network=network)).axes["cluster.network"]
+        for network in ("150Mbit", {"bandwidth": "150Mbit"})
+    )
+
+    assert text == table
+    assert text[0].to_json() == table[0].to_json()
+    assert text[0].label == "150Mbit"
+
+
+@pytest.mark.parametrize(
+    ("network", "words"),
+    [("0Gbit", "above zero"), ("-1Mbit", "above zero"), ("fast Mbit", "not a number"), ("150Mbits", "such as 150Mbit")],
+)
+def test_bandwidth_that_is_none_is_refused(network: str, words: str) -> None:
+    with pytest.raises(SpecError, match=words):
+        read_study(changed("cluster", network=network))
 
 
 def test_unknown_network_names_the_nearest() -> None:
