@@ -59,7 +59,7 @@ test-pythons: $(STAMP)
 # Strict: a page that is in no menu or a link that leads nowhere ends the build. Open site/index.html, or serve the folder.
 docs: $(STAMP)
 	@$(BIN)/python -m pip install -qq --editable '.[docs]'
-	$(BIN)/mkdocs build --strict --quiet
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "written: site/index.html"
 
 check: $(STAMP)
