@@ -8,10 +8,12 @@ import re
 import runpy
 import shlex
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import paceline
 from paceline import errors
 from paceline.cli import COMMANDS, EXIT_DEFECT, EXIT_INTERRUPTED, make_parser
 from paceline.frameworks import FRAMEWORKS, load_framework
@@ -254,10 +256,28 @@ def test_architecture_maps_the_tree_as_it_is() -> None:
     assert {path for path in paths if not (ROOT / path).exists()} == set()
 
 
+def test_api_page_has_every_public_name_and_each_entry_exists() -> None:
+    page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^::: (\S+)\.(\w+)$", page, re.MULTILINE)
+
+    assert {name for _, name in entries} >= set(paceline.__all__) - {"__version__"}
+    assert all(hasattr(import_module(module), name) for module, name in entries)
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    menu = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+
+    assert {page for page in menu if not page.startswith("repository/")} == pages
+    assert len(menu) == len(set(menu))
+
+
 def test_decisions_are_numbered_and_half_a_page() -> None:
     pages = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 
     assert [page.name[:4] for page in pages] == [f"{number:04d}" for number in range(1, len(pages) + 1)]
+    listed = (DOCS / "decisions" / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r"\]\((.+)\)", listed) == [page.name for page in pages]
     for page in pages:
         text = page.read_text(encoding="utf-8")
         assert text.startswith(f"# {page.name[:4]} ")
