@@ -4,7 +4,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 STAMP := $(VENV)/.ready
 
-.PHONY: help setup demo test test-frameworks test-engines test-browser check fmt benchmarks clean
+.PHONY: help setup demo test test-frameworks test-engines test-browser test-pythons check fmt docs benchmarks clean
 
 help:
 	@echo "make demo        compare PyTorch and JAX on ResNet-20 with 1 and 2 workers; ends with a page (sets everything up)"
@@ -12,6 +12,8 @@ help:
 	@echo "make test-frameworks  the contract of every framework, each in an environment of its own (builds them)"
 	@echo "make test-engines  the same study by ssh, MPI, Slurm and Ray over lab hosts (installs them; needs root)"
 	@echo "make test-browser  the HTML report in Chromium: numbers, figures, downloads, light and dark (installs it, as root)"
+	@echo "make test-pythons  the host's unit tests on every supported Python that is here; PYTHONS=\"3.10 3.13\" for some"
+	@echo "make docs        the documentation site, in site/ (installs what it needs into .venv)"
 	@echo "make check       ruff and strict mypy"
 	@echo "make benchmarks  the claims about cost and truth (about 40 minutes; needs a quiet machine)"
 
@@ -50,6 +52,16 @@ test-browser: $(STAMP)
 	tests/browser/install.sh $(BIN)/python
 	$(BIN)/python -m pytest -m browser
 
+# The host's unit tests on each Python that pyproject.toml names and this machine has, each in an environment of its own.
+test-pythons: $(STAMP)
+	$(BIN)/python tests/pythons.py $(PYTHONS)
+
+# Strict: a page that is in no menu or a link that leads nowhere ends the build. Open site/index.html, or serve the folder.
+docs: $(STAMP)
+	@$(BIN)/python -m pip install -qq --editable '.[docs]'
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
+	@echo "written: site/index.html"
+
 check: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -69,4 +81,4 @@ benchmarks: $(STAMP)
 	$(BIN)/python benchmarks/adapters.py
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis site

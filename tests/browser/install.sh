@@ -1,5 +1,6 @@
 #!/bin/sh
-# What the tests of the HTML report need and a fresh machine has not: Chromium from Debian, Playwright into our own Python.
+# What the tests of the HTML report and of the documentation site need and a fresh machine has not: Chromium from Debian,
+# Playwright and MkDocs into our own Python.
 # What cannot be had is said, and the tests are skipped.
 set -eu
 python=$1
@@ -13,5 +14,5 @@ if ! command -v chromium >/dev/null; then
         echo "not root, or no apt-get; without chromium"
     fi
 fi
-"$python" -c "import playwright" 2>/dev/null || "$python" -m pip install -qq --editable '.[browser]' ||
-    echo "Playwright could not be installed"
+"$python" -c "import playwright, mkdocs, mkdocstrings_handlers.python" 2>/dev/null ||
+    "$python" -m pip install -qq --editable '.[browser,docs]' || echo "Playwright or MkDocs could not be installed"

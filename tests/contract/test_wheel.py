@@ -1,28 +1,30 @@
-"""Paceline as `pip install` leaves it: away from the checkout, the examples are there and run."""
+"""Paceline as `pip install` leaves it: what the wheel holds, and that the examples run away from the checkout."""
 
 from __future__ import annotations
 
 import shutil
 import subprocess
 import sys
+import zipfile
+from email.parser import Parser
 from pathlib import Path
 
 import pytest
 
-from paceline.environments.installers import find_uv
+from paceline import __version__
+from paceline.environments.interpreters import find_uv
 from street import command_environment
 
 ROOT = Path(__file__).parents[2]
 
 
 @pytest.fixture(scope="module")
-def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The program of a fresh virtual environment that has the wheel, and this environment's other packages."""
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The wheel, built from a copy, so that building writes nothing into the checkout."""
     folder = tmp_path_factory.mktemp("wheel")
     uv = find_uv()
     if uv is None:
         pytest.skip("no uv to build it with")
-    # A copy, so that building writes nothing into the checkout.
     source = folder / "source"
     for name in ("src", "environments", "studies", "examples"):
         shutil.copytree(ROOT / name, source / name, ignore=shutil.ignore_patterns("__pycache__"))
@@ -37,8 +39,15 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if built.returncode and "hatchling" in built.stderr:
         pytest.skip(f"hatchling cannot be had: {built.stderr[-300:]}")
     assert built.returncode == 0, built.stderr
-    (wheel,) = folder.glob("*.whl")
-    environment = folder / "venv"
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+@pytest.fixture(scope="module")
+def installed(wheel: Path) -> Path:
+    """The program of a fresh virtual environment that has the wheel, and this environment's other packages."""
+    uv = find_uv()
+    environment = wheel.parent / "venv"
     subprocess.run([str(uv), "venv", "--quiet", "--python", sys.executable, str(environment)], check=True)
     python = environment / "bin" / "python"
     subprocess.run([str(uv), "pip", "install", "-q", "--no-deps", "--python", str(python), str(wheel)], check=True)
@@ -81,3 +90,22 @@ def test_examples_are_those_of_the_checkout_with_their_files(installed: Path, tm
 
     assert where.startswith(str(installed.parents[1]))
     assert {"null", "quickstart", "own-graph", "model.py", "own-script", "train.py"} <= set(names.split())
+
+
+def test_it_is_typed_and_brings_worker_and_pins(wheel: Path) -> None:
+    names = set(zipfile.ZipFile(wheel).namelist())
+
+    assert {"paceline/py.typed", "paceline_worker/__main__.py"} <= names
+    assert "paceline/environments/pins/torch-cpu/requirements.lock" in names
+
+
+def test_its_metadata_say_version_pythons_and_addresses(wheel: Path) -> None:
+    archive = zipfile.ZipFile(wheel)
+    (name,) = [name for name in archive.namelist() if name.endswith(".dist-info/METADATA")]
+    metadata = Parser().parsestr(archive.read(name).decode())
+
+    assert metadata["Version"] == __version__
+    assert {f"Programming Language :: Python :: 3.{minor}" for minor in range(10, 14)} <= set(
+        metadata.get_all("Classifier", [])
+    )
+    assert {line.split(",")[0] for line in metadata.get_all("Project-URL", [])} >= {"Homepage", "Source", "Issues"}

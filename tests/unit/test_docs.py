@@ -1,4 +1,4 @@
-"""Pages say what the program does: flags, exit codes, warnings, study keys, links, commands."""
+"""Pages say what the program does: flags, exit codes, warnings, study keys, commands. Links are in test_pages.py."""
 
 from __future__ import annotations
 
@@ -8,10 +8,12 @@ import re
 import runpy
 import shlex
 from collections.abc import Iterator
+from importlib import import_module
 from pathlib import Path
 
 import pytest
 
+import paceline
 from paceline import errors
 from paceline.cli import COMMANDS, EXIT_DEFECT, EXIT_INTERRUPTED, make_parser
 from paceline.frameworks import FRAMEWORKS, load_framework
@@ -24,6 +26,7 @@ ROOT = Path(__file__).parents[2]
 DOCS = ROOT / "docs"
 SOURCE = ROOT / "src"
 PAGES = sorted([*ROOT.glob("*.md"), *DOCS.rglob("*.md")])
+ARCHITECTURE = (ROOT / "ARCHITECTURE.md").read_text(encoding="utf-8")
 COMMANDS_PAGE = (DOCS / "reference" / "commands.md").read_text(encoding="utf-8")
 HELP = {"-h", "--help"}
 
@@ -113,7 +116,8 @@ def test_pictures_of_the_report_are_current() -> None:
     taken = runpy.run_path(str(DOCS / "take_pictures.py"))
 
     assert taken["DRAWN_BY"].read_text(encoding="ascii").strip() == taken["looks"](), (
-        "pages look different now: run .venv/bin/python docs/take_pictures.py, and look at the pictures"
+        "a report looks different from its pictures in docs/pictures. Run: make test-browser (installs Chromium), "
+        ".venv/bin/python docs/take_pictures.py, look at docs/pictures, commit them"
     )
 
 
@@ -165,23 +169,6 @@ def test_glossary_has_one_row_a_word_and_every_outcome() -> None:
 
     assert len(words) == len(set(words))
     assert all(kind.value in page for kind in OutcomeKind)
-
-
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
-def test_links_lead_somewhere(page: Path) -> None:
-    text = re.sub(r"^```.*?^```$", "", page.read_text(encoding="utf-8"), flags=re.MULTILINE | re.DOTALL)
-    for target, anchor in re.findall(r"\]\(([^)#\s]*)(#[^)\s]+)?\)", text):
-        if target.startswith(("http://", "https://")):
-            continue
-        file = (page.parent / target).resolve() if target else page
-        assert file.exists(), f"{target} does not exist"
-        if anchor:
-            assert anchor[1:] in anchors(file), f"{target}{anchor} does not exist"
-
-
-def anchors(page: Path) -> set[str]:
-    headings = re.findall(r"^#+ (.+)$", page.read_text(encoding="utf-8"), re.MULTILINE)
-    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
 
 
 def commands_in(text: str) -> list[str]:
@@ -240,17 +227,49 @@ def test_worker_is_installed_from_this_repository_as_long_as_no_index_has_it() -
     assert set(places) == {ROOT / "packaging" / "worker"}
 
 
-def test_readme_maps_every_module_of_the_host() -> None:
-    readme = (ROOT / "README.md").read_text(encoding="utf-8")
-    parts = {path.name for path in (SOURCE / "paceline").iterdir() if not path.name.startswith("_")}
+def mapped() -> set[str]:
+    """Paths of the file map in ARCHITECTURE.md, from the root: an indented name lies in the folder above it."""
+    above: list[tuple[int, str]] = []
+    paths = set()
+    for line in re.findall(r"^    ( *[\w./]+)  ", section("Where things are", ARCHITECTURE), re.MULTILINE):
+        indent, name = len(line) - len(line.lstrip()), line.strip()
+        above = [(depth, folder) for depth, folder in above if depth < indent]
+        above.append((indent, name))
+        paths.add("".join(part for _, part in above))
+    return paths
 
-    assert {part for part in parts if part not in readme} == set()
+
+def test_architecture_maps_the_tree_as_it_is() -> None:
+    """Every module and folder of the host, and nothing that is not there."""
+    host = {f"src/paceline/{path.name}{'/' * path.is_dir()}" for path in (SOURCE / "paceline").glob("[!_]*")}
+    paths = mapped()
+
+    assert host <= paths
+    assert {path for path in paths if not (ROOT / path).exists()} == set()
+
+
+def test_api_page_has_every_public_name_and_each_entry_exists() -> None:
+    page = (DOCS / "reference" / "api.md").read_text(encoding="utf-8")
+    entries = re.findall(r"^::: (\S+)\.(\w+)$", page, re.MULTILINE)
+
+    assert {name for _, name in entries} >= set(paceline.__all__) - {"__version__"}
+    assert all(hasattr(import_module(module), name) for module, name in entries)
+
+
+def test_every_page_is_in_the_menu_of_the_site() -> None:
+    menu = re.findall(r"(\S+\.md)$", (ROOT / "mkdocs.yml").read_text(encoding="utf-8"), re.MULTILINE)
+    pages = {page.relative_to(DOCS).as_posix() for page in DOCS.rglob("*.md")}
+
+    assert {page for page in menu if not page.startswith("repository/")} == pages
+    assert len(menu) == len(set(menu))
 
 
 def test_decisions_are_numbered_and_half_a_page() -> None:
-    pages = sorted((DOCS / "decisions").glob("*.md"))
+    pages = sorted((DOCS / "decisions").glob("[0-9]*.md"))
 
     assert [page.name[:4] for page in pages] == [f"{number:04d}" for number in range(1, len(pages) + 1)]
+    listed = (DOCS / "decisions" / "index.md").read_text(encoding="utf-8")
+    assert re.findall(r"\]\((.+)\)", listed) == [page.name for page in pages]
     for page in pages:
         text = page.read_text(encoding="utf-8")
         assert text.startswith(f"# {page.name[:4]} ")

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -7,10 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.errors import SpecError
+from paceline.frameworks import load_framework
 from paceline.plan import Trial, expand
 from paceline.plan.capabilities import Capabilities, Strategy
 from paceline.plan.expand import require_cores
-from paceline.spec import read_study
+from paceline.spec import load_study, read_study
 from plans import catalog, study
 
 
@@ -183,3 +185,16 @@ def test_a_model_may_have_a_batch_and_steps_of_its_own():
     assert {one[:2] for one in seen} == {("mlp", 32), ("lenet5", 4), ("lenet5", 8)}
     assert {one[2] for one in seen if one[0] == "lenet5"} == {10}
     assert {t.workload.options.get("num_classes") for t in trials} == {None, 5}
+
+
+def test_the_scaling_study_fits_two_cores_and_tells_the_model_what_it_needs() -> None:
+    shipped = load_study(Path(__file__).parents[3] / "studies" / "scaling.toml")
+    expanded = expand(shipped, catalog(cores=2, capabilities=load_framework("torch").capabilities))
+
+    assert [item.refusal for item in expanded] == [None] * 4
+    assert {(item.trial.workload.batch_per_worker, item.trial.workers) for item in expanded} == {
+        (8, 1),
+        (8, 2),
+        (16, 1),
+        (16, 2),
+    }

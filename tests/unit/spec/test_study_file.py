@@ -134,7 +134,7 @@ def test_strong_scaling_becomes_weak_where_the_other_batch_is_left_out():
     assert (changed.axes["workload.batch_global"], changed.axes["workload.batch_per_worker"]) == ((None,), (4,))
 
 
-@pytest.mark.parametrize("name", ["null", "quickstart", "dilation", "exposed", "interconnect"])
+@pytest.mark.parametrize("name", ["null", "quickstart", "scaling", "dilation", "exposed", "interconnect"])
 def test_trials_are_the_same(name, tmp_path):
     study = load_study(ROOT / "studies" / f"{name}.toml")
 

@@ -1,0 +1,107 @@
+"""Brings into the site what pages link to outside of docs/: a hook of MkDocs, used by `make docs`.
+
+ARCHITECTURE.md, a study or a program is linked on a page by its place in the repository, which is right on GitHub and
+in an editor. In the site such a file is a page under `repository/`: Markdown as it is, anything else as a listing. Links
+are turned to where the pages are in the site.
+"""
+
+from __future__ import annotations
+
+import os.path
+import posixpath
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mkdocs.structure.files import File
+
+if TYPE_CHECKING:
+    from mkdocs.config.defaults import MkDocsConfig
+    from mkdocs.structure.files import Files
+    from mkdocs.structure.pages import Page
+
+ROOT = Path(__file__).parent.parent
+DOCS = ROOT / "docs"
+ALWAYS = ("ARCHITECTURE.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
+"""Pages at the root that the menu has whether or not another page links to them."""
+LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?(\))")
+LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".yml": "yaml"}
+PICTURES = {".png", ".svg"}
+
+
+def on_files(files: Files, config: MkDocsConfig) -> Files:
+    """Add a page for every file of the repository that is linked to, by pages of docs/ and by pages added here."""
+    waiting = [ROOT / name for name in ALWAYS]
+    waiting += [target for file in files.documentation_pages() for target in _linked(DOCS / file.src_uri)]
+    added: set[Path] = set()
+    while waiting:
+        path = waiting.pop()
+        if path in added or not _is_brought(path):
+            continue
+        added.add(path)
+        files.append(File.generated(config, _place(path), content=_content(path)))
+        if path.suffix == ".md":
+            waiting += _linked(path)
+    return files
+
+
+def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  MkDocs names them
+    """Turn links to where pages are in the site; leave nothing in a code fence but its language."""
+    here = posixpath.dirname(page.file.src_uri)
+    origin = _origin(page.file.src_uri)
+
+    def turned(link: re.Match[str]) -> str:
+        target = _target(origin, link[2])
+        place = _place(target) if target.exists() else link[2]
+        return f"{link[1]}{posixpath.relpath(place, here or '.')}{link[3] or ''}{link[4]}"
+
+    markdown = re.sub(r"^(```\w+) .+$", r"\1", markdown, flags=re.MULTILINE)
+    pieces = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
+    return "".join(piece if piece.startswith("```") else LINK.sub(turned, piece) for piece in pieces)
+
+
+def _linked(page: Path) -> Iterator[Path]:
+    """Files that a page links to."""
+    for link in LINK.finditer(page.read_text(encoding="utf-8")):
+        target = _target(page, link[2])
+        if target.is_file():
+            yield target
+
+
+def _target(page: Path, link: str) -> Path:
+    """The file behind a relative link; of a folder, the page that speaks for it."""
+    path = Path(os.path.normpath(page.parent / link))
+    if path.is_dir():
+        return next((path / name for name in ("index.md", "README.md") if (path / name).exists()), path)
+    return path
+
+
+def _is_brought(path: Path) -> bool:
+    """Whether a file needs a page made for it: pages and pictures of docs/ are in the site already."""
+    inside = path.is_relative_to(DOCS) and path.suffix in {".md", *PICTURES}
+    return not inside and path.is_relative_to(ROOT)
+
+
+def _place(path: Path) -> str:
+    """Where a file of the repository is in the site, as MkDocs counts: from docs/."""
+    if not _is_brought(path):
+        return path.relative_to(DOCS).as_posix()
+    place = f"repository/{path.relative_to(ROOT).as_posix()}"
+    return place if path.suffix == ".md" else f"{place}.md"
+
+
+def _origin(src_uri: str) -> Path:
+    """The file of the repository that a page of the site was made of."""
+    if not src_uri.startswith("repository/"):
+        return DOCS / src_uri
+    path = ROOT / src_uri.removeprefix("repository/")
+    return path if path.exists() else path.with_suffix("")
+
+
+def _content(path: Path) -> str:
+    text = path.read_text(encoding="utf-8")
+    if path.suffix == ".md":
+        return text
+    name = path.relative_to(ROOT).as_posix()
+    return f"---\nsearch:\n  exclude: true\n---\n\n# {name}\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{text}\n````\n"
