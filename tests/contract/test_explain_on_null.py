@@ -118,6 +118,16 @@ def test_regressions_of_a_steady_study_end_with_zero(tmp_path):
     assert_valid("explain", json.loads(ended.stdout))
 
 
+@pytest.mark.parametrize("words", [["explain"], ["recommend"], ["report", "--html", "page.html"]], ids=lambda w: w[0])
+def test_one_trial_whose_runs_differ_a_lot_is_answered(words, tmp_path):
+    data = study_of({"run_jitter": 0.3, "jitter": 0.25}, name="one")
+    (tmp_path / "one.toml").write_text(to_toml(data), encoding="utf-8")
+    run_study(data, tmp_path / "store")
+    ended = paceline(tmp_path, words[0], "one.toml", *words[1:])
+
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_peak_of_this_machine_is_measured_and_kept(tmp_path):
     ended = paceline(tmp_path, "probe", "machine", "--json")
 

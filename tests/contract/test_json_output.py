@@ -433,7 +433,7 @@ def test_recommend(place: Path, calibrated: dict[str, Any]) -> None:
     )
 
     assert_valid("recommend", found)
-    assert {one["by"] for one in found["ranked"]} == {"measured", "modelled"}
+    assert {one["by"] for one in found["ranked"]} == {"simulated", "modelled"}
     for one in found["ranked"]:
         assert one["value"]["low"] <= one["value"]["value"] <= one["value"]["high"]
         assert (one["trial"] is None) == bool(one["experiment"])

@@ -96,7 +96,7 @@ def test_where_exchanging_is_dear_one_worker_is_recommended_and_nothing_is_left_
 
     assert (found["ranked"][0]["workers"], found["ranked"][0]["batch"]) == best
     assert best[0] == 1
-    assert found["ranked"][0]["by"] == "measured"
+    assert found["ranked"][0]["by"] == "simulated"
     assert found["settling"] == ""
 
 
@@ -138,7 +138,7 @@ def test_trying_it_confirms_the_prediction_and_is_remembered(tmp_path: Path) -> 
     assert tried["predicted"] == said["throughput"]
     assert tried["inside"] is True
     assert tried["trial"] == first["trial"]
-    assert (first["workers"], first["batch"], first["by"]) == (8, 16, "measured")
+    assert (first["workers"], first["batch"], first["by"]) == (8, 16, "simulated")
     assert max(one["workers"] for one in found["ranked"]) == 8
     assert found["settling"] == ""
     again = advice(folder)
@@ -154,7 +154,7 @@ def test_without_a_calibration_what_was_measured_is_ranked(tmp_path: Path) -> No
     assert paceline(tmp_path, "run", "study.toml").returncode == 0
     found = advice(tmp_path)
 
-    assert [(one["workers"], one["by"]) for one in found["ranked"]] == [(2, "measured"), (1, "measured")]
+    assert [(one["workers"], one["by"]) for one in found["ranked"]] == [(2, "simulated"), (1, "simulated")]
     assert any("paceline calibrate" in sentence for sentence in found["not_considered"])
 
 
@@ -209,3 +209,37 @@ def test_with_the_best_held_out_it_is_recommended_all_the_same(cheap: Path) -> N
     assert contest["predicted"] is True
     assert contest["best"] == contest["chosen"]
     assert contest["regret"] == 0
+
+
+def test_times_from_a_law_are_called_simulated_and_never_measured(cheap: Path) -> None:
+    document = json.loads(paceline(cheap, "recommend", "study.toml", "--json").stdout)
+    was_run = [one for one in document["ranked"] if one["trial"] is not None]
+
+    assert was_run
+    assert {one["by"] for one in was_run} == {"simulated"}
+    assert "simulated" in document["sentence"]
+    findings = [finding for one in was_run for finding in one["because"]]
+    assert "measured" not in {number["by"] for finding in findings for number in finding["numbers"]}
+    assert "measured" not in {finding["by"] for finding in findings}
+    words = paceline(cheap, "recommend", "study.toml", "--within", "workers<=2").stdout
+    assert "simulated" in words
+    assert "measured" not in words.partition("Not considered")[0]
+
+
+def test_explanations_of_times_from_a_law_say_simulated(cheap: Path) -> None:
+    document = json.loads(paceline(cheap, "explain", "study.toml", "--json").stdout)
+    words = paceline(cheap, "explain", "study.toml").stdout
+
+    assert_valid("explain", document)
+    assert all(one["simulated"] for one in document["explanations"])
+    assert "simulated in 3 runs" in words
+    assert "measured" not in words
+
+
+def test_report_of_times_from_a_law_draws_simulated_points(cheap: Path, tmp_path: Path) -> None:
+    done = paceline(cheap, "report", "study.toml", "--html", str(tmp_path / "page.html"))
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+
+    assert done.returncode == 0, done.stderr
+    assert "Solid with marks: simulated" in page
+    assert ": measured " not in page

@@ -68,13 +68,15 @@ def main(args: argparse.Namespace) -> int:
 
 def _trace(args: argparse.Namespace, form: str, records: list[Record]) -> int:
     """One measured step of one run; Chakra has a file for each rank."""
+    from paceline.explain.finding import MEASURED, SIMULATED
     from paceline.model.foreign.measured_step import measured_spans
     from paceline.model.foreign.traces import chakra_trace, chrome_trace
 
     record = _traced(args, records)
     spans = measured_spans(record)
     if form == "perfetto":
-        text = chrome_trace(spans, by="measured", run=record.run_id, trial=record.trial.id)
+        by = SIMULATED if record.trial.framework.simulated else MEASURED
+        text = chrome_trace(spans, by=by, run=record.run_id, trial=record.trial.id)
         if not args.output:
             print(text)
             return 0

@@ -19,9 +19,9 @@ from paceline.model.equations.terms import (
     LATENCY,
     OVERHEAD,
     STRAGGLER,
-    step_terms,
 )
 from paceline.model.fitting.calibration import Calibration
+from paceline.model.forecast.predict import step_of
 from paceline.model.forecast.what_if import best_bucket, changed, parse_changes
 from paceline.plan.trial import Trial
 from paceline.spec.networks import NETWORKS
@@ -226,8 +226,8 @@ def _ratio(
     after = after or before
 
     def ratio(now: Floats, then: Floats) -> float:
-        step = step_terms(now, setting.conditions, before.straggling).step_s
-        return samples * step / step_terms(then, conditions, after.straggling).step_s
+        step_s = step_of(now, setting.conditions, before.straggling)
+        return samples * step_s / step_of(then, conditions, after.straggling)
 
     pairs = zip(before.draws[:MOST_DRAWS], after.draws[:MOST_DRAWS], strict=True)
     draws = np.array([ratio(now, then) for now, then in pairs])

@@ -80,6 +80,8 @@ class Explanation:
     loss: EfficiencyLoss | None
     """Against the smallest size of its family; None for that one."""
     yardsticks: tuple[Yardstick, ...]
+    simulated: bool = False
+    """Whether its times are drawn from a law: then nothing of it was measured."""
     unknown: tuple[str, ...] = ()
     """What could not be told, and what to run to know it, in sentences."""
 
@@ -93,5 +95,6 @@ class Explanation:
             "ladder": [asdict(rung) for rung in self.ladder],
             "loss": {**asdict(self.loss), "parts": dict(self.loss.parts)} if self.loss else None,
             "yardsticks": [asdict(one) for one in self.yardsticks],
+            "simulated": self.simulated,
             "unknown": list(self.unknown),
         }

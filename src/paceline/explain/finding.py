@@ -11,8 +11,13 @@ from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT
 COPY = "copy"
 CAUSES = (INPUT, COPY, COMPUTE, LATENCY, BANDWIDTH, CONTENTION, OVERHEAD, STRAGGLER)
 """What a moment of a step can be spent on, in the order in which a reader wants them."""
-MEASURED, DERIVED, MODELLED, GUESSED = "measured", "derived", "modelled", "guessed"
-"""Where a number comes from; four different words."""
+MEASURED, SIMULATED, DERIVED, MODELLED, GUESSED = "measured", "simulated", "derived", "modelled", "guessed"
+"""Where a number comes from. Simulated: drawn from a law by a run that took none of that time."""
+
+
+def weakest(*sources: str) -> str:
+    """The source of a number that follows from several: simulated before derived before measured."""
+    return next((source for source in (SIMULATED, DERIVED) if source in sources), MEASURED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -37,7 +42,7 @@ class Number:
     unit: str
     """SI, "1" for a fraction, or what is counted."""
     by: str
-    """MEASURED, DERIVED, MODELLED or GUESSED."""
+    """MEASURED, SIMULATED, DERIVED, MODELLED or GUESSED."""
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)

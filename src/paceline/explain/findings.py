@@ -7,7 +7,7 @@ from typing import Any
 
 from paceline.explain.changes import Case, change_for
 from paceline.explain.explanation import Share
-from paceline.explain.finding import COPY, DERIVED, MEASURED, MODELLED, Finding, Number, Range
+from paceline.explain.finding import COPY, DERIVED, MEASURED, MODELLED, SIMULATED, Finding, Number, Range, weakest
 from paceline.explain.spent import Spent
 from paceline.explain.without import REMOVABLE
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
@@ -19,6 +19,9 @@ DISAGREE = 0.10
 """Shares that differ by more between timers and the model are said to."""
 SPLIT_BY_MODEL = frozenset({LATENCY, BANDWIDTH})
 """Causes that timers see together and the model tells apart."""
+
+SOURCES = {MEASURED: "timed", SIMULATED: "simulated", DERIVED: "derived from separate programs"}
+"""How runs tell the parts of a step, in words."""
 
 Text = Callable[[str, Mapping[str, Any]], str]
 """(question, changed axes) → a study file; "" where there is none."""
@@ -66,7 +69,7 @@ def _finding(
 def _by(share: Share, spent: Spent | None) -> str:
     if share.measured is None or spent is None:
         return MODELLED
-    return DERIVED if share.cause in SPLIT_BY_MODEL else spent.by
+    return weakest(spent.by, DERIVED) if share.cause in SPLIT_BY_MODEL else spent.by
 
 
 def _sure(share: Share, spent: Spent | None) -> str:
@@ -74,8 +77,7 @@ def _sure(share: Share, spent: Spent | None) -> str:
     if share.measured is None or spent is None:
         return "by the model alone: these runs do not time it"
     runs = len(spent.runs)
-    source = "timed" if spent.by == MEASURED else "derived from separate programs"
-    parts = [f"{source} in {runs} run{'s' if runs > 1 else ''}"]
+    parts = [f"{SOURCES[spent.by]} in {runs} run{'s' if runs > 1 else ''}"]
     if runs > 1 and share.cause in spent.spread:
         parts.append(f"which differ by {spent.spread[share.cause] * 100:.0f} points")
     if share.cause in SPLIT_BY_MODEL:
@@ -88,16 +90,15 @@ def _sure(share: Share, spent: Spent | None) -> str:
 
 
 def _numbers(share: Share, step_s: float, case: Case) -> tuple[Number, ...]:
-    found = [Number(name="step", value=step_s, unit="s", by=MEASURED)]
+    source = SIMULATED if case.trial.framework.simulated else MEASURED
+    found = [Number(name="step", value=step_s, unit="s", by=source)]
     if share.measured is not None:
-        found.append(Number(name=f"{share.cause}, of the step", value=share.measured, unit="1", by=MEASURED))
+        found.append(Number(name=f"{share.cause}, of the step", value=share.measured, unit="1", by=source))
     found.append(Number(name=f"{share.cause}, by the model", value=share.modelled, unit="1", by=MODELLED))
     conditions = case.setting.conditions
     if share.cause in SPLIT_BY_MODEL and conditions.messages:
-        found.append(Number(name="bytes exchanged", value=conditions.exchanged, unit="B", by=MEASURED))
-        found.append(
-            Number(name="messages a step", value=float(len(conditions.messages)), unit="messages", by=MEASURED)
-        )
+        found.append(Number(name="bytes exchanged", value=conditions.exchanged, unit="B", by=source))
+        found.append(Number(name="messages a step", value=float(len(conditions.messages)), unit="messages", by=source))
         if conditions.bandwidth:
             found.append(Number(name="bandwidth of a link", value=conditions.bandwidth, unit="B/s", by=MEASURED))
     if share.cause == STRAGGLER:

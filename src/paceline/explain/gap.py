@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from paceline.compare import Comparison
-from paceline.explain.finding import CAUSES, DERIVED, MEASURED
+from paceline.explain.finding import CAUSES, weakest
 from paceline.explain.shares import seconds_by_cause
 from paceline.explain.spent import Spent
 from paceline.explain.trials import Subject
@@ -82,7 +82,7 @@ def gap_between(slower: Side, faster: Side, differing: Sequence[str]) -> Gap | N
         parts=parts,
         layers=layers,
         differing=tuple(differing),
-        by=MEASURED if slower.spent.by == faster.spent.by == MEASURED else DERIVED,
+        by=weakest(slower.spent.by, faster.spent.by),
         sentence=f"{slower.label} takes {format_seconds(whole)} longer a step than {faster.label}: "
         f"{min(parts[most], 1.0):.0%} of that is {most}{where}{differ}",
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paceline.explain.explanation import EfficiencyLoss, Share
-from paceline.explain.finding import CAUSES, COPY, DERIVED, MEASURED
+from paceline.explain.finding import CAUSES, COPY, weakest
 from paceline.explain.spent import EXCHANGE, Spent
 from paceline.explain.without import ModelledTrial
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, LATENCY, shares, step_terms
@@ -66,5 +66,5 @@ def loss_between(
         to_workers=more,
         efficiency=sum(before.values()) / sum(after.values()),
         parts={cause: (after[cause] - before[cause]) / lost for cause in CAUSES},
-        by=MEASURED if spent.by == other.by == MEASURED else DERIVED,
+        by=weakest(spent.by, other.by),
     )

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from paceline.explain.finding import COPY, DERIVED, MEASURED
+from paceline.explain.finding import COPY, DERIVED, MEASURED, SIMULATED, weakest
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import straggling_of
 from paceline.model.equations.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
@@ -42,7 +42,7 @@ class Spent:
     spread: Mapping[str, float]
     """Largest − smallest share of each among the runs."""
     by: str
-    """MEASURED, or DERIVED where the step is one program."""
+    """MEASURED, DERIVED where the step is one program, or SIMULATED."""
     slowest: int | None
     """The rank that is slower for good; None: none is."""
     runs: tuple[str, ...]
@@ -74,15 +74,18 @@ def spent_of(records: Sequence[Record]) -> Spent | None:
     return Spent(
         seconds={cause: float(np.mean([one[cause] for one in shares])) * step_s for cause in each[0]},
         spread={cause: float(np.ptp([one[cause] for one in shares])) for cause in each[0]},
-        by=DERIVED if any(_is_fused(record) for record, _ in found) else MEASURED,
+        by=weakest(*(_source(record) for record, _ in found)),
         # Slow in most runs, or it was chance.
         slowest=next((rank for rank in set(slow) if rank is not None and slow.count(rank) * 2 > len(slow)), None),
         runs=tuple(record.run_id for record, _ in found),
     )
 
 
-def _is_fused(record: Record) -> bool:
-    return record.samples is not None and f"phase.{FUSED}" in record.samples.column_names
+def _source(record: Record) -> str:
+    if record.trial.framework.simulated:
+        return SIMULATED
+    fused = record.samples is not None and f"phase.{FUSED}" in record.samples.column_names
+    return DERIVED if fused else MEASURED
 
 
 def _of_run(record: Record) -> tuple[dict[str, float], int | None] | None:

@@ -104,6 +104,7 @@ def explain(
         ladder=ladder(subject.setting, step_s),
         loss=_loss(smaller, subject),
         yardsticks=(by_model(subject.setting, step_s), *yardsticks),
+        simulated=subject.trial.framework.simulated,
         unknown=subject.setting.calibration.unidentified,
     )
 

@@ -13,9 +13,9 @@ from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import INDEX
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE
-from paceline.model.equations.terms import BANDWIDTH, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER, step_terms
+from paceline.model.equations.terms import BANDWIDTH, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.forecast.predict import TINY, ends_of
+from paceline.model.forecast.predict import ends_of, step_of
 
 GONE = {
     INPUT: ("input_s", "input_per_sample_s"),
@@ -43,7 +43,7 @@ class ModelledTrial:
     """Part of its computing that was waiting for a core; the model knows only computing as a whole."""
 
     def step_s(self, removed: Collection[str] = (), vector: Floats | None = None) -> float:
-        """The step when these causes are gone; never 0, so that gains can be told of a draw that explains nothing."""
+        """The step when these causes are gone."""
         moved = (self.calibration.vector if vector is None else vector).copy()
         for cause in removed:
             for name in GONE.get(cause, ()):
@@ -52,7 +52,7 @@ class ModelledTrial:
             moved[[INDEX[name] for name in COMPUTING]] *= 1 - self.starved
         conditions = replace(self.conditions, latency_s=None) if LATENCY in removed else self.conditions
         straggling = ALIKE if STRAGGLER in removed else self.calibration.straggling
-        return max(step_terms(moved, conditions, straggling).step_s, TINY)
+        return step_of(moved, conditions, straggling)
 
     def gain(self, removed: Collection[str]) -> Range:
         """Step now ÷ step without these causes, with its interval."""

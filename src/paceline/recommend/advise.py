@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paceline.explain.finding import MEASURED, Finding, Range
+from paceline.explain.finding import Finding, Range
 from paceline.plan import Catalog, Trial
 from paceline.recommend.candidates import Candidate, Known, set_apart
 from paceline.recommend.experiment import experiment
@@ -76,7 +76,6 @@ def _recommendation(
     tied: bool,
     because: tuple[Finding, ...],
 ) -> Recommendation:
-    was_run = one.by == MEASURED
     return Recommendation(
         choice=choice,
         value=wish.goal.value(one.throughput, one.hosts, wish.prices),
@@ -87,8 +86,8 @@ def _recommendation(
         tied=tied,
         because=because,
         switching=switching(present, choice),
-        trial=one.trial.id if was_run else None,
-        experiment="" if was_run else experiment(known.study, [one.trial], known.catalog),
+        trial=one.trial.id if one.was_run else None,
+        experiment="" if one.was_run else experiment(known.study, [one.trial], known.catalog),
     )
 
 
@@ -101,13 +100,18 @@ def _sentence(found: Survey, ranked: Sequence[Recommendation], present: Choice, 
     if not ranked:
         return "Nothing that was measured or modelled keeps the limits."
     first, goal = ranked[0], wish.goal
-    told = f"{first.choice.label}: {goal.text(first.value)} ({first.by}{_beyond(found.ranked[0])})"
+    told = f"{first.choice.label}: {goal.text(first.value)} ({_source(found.ranked[0])}{_beyond(found.ranked[0])})"
     stays = found.ranked[0] is found.present
     parts = [f"Stay with {told}." if stays else f"Choose {told}, {_gained(first.gain, present, goal)}."]
     if alike := sum(one.tied for one in ranked):
         parts.append(f"The first {alike + 1} cannot be told apart." if _at_the_top(ranked) else _some_tied(alike))
     parts += _unsure(found.ranked[0], wish)
     return " ".join(parts)
+
+
+def _source(candidate: Candidate) -> str:
+    of_simulated = candidate.trial.framework.simulated and not candidate.was_run
+    return f"{candidate.by} from simulated runs" if of_simulated else candidate.by
 
 
 def _beyond(candidate: Candidate) -> str:

@@ -9,7 +9,7 @@ from typing import Any
 
 from paceline.compare import Comparison, Fairness, Row
 from paceline.compare.runs import Runs
-from paceline.explain.finding import MEASURED, Range
+from paceline.explain.finding import MEASURED, SIMULATED, Range
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.forecast.predict import LEVEL
 from paceline.plan import Catalog, Trial
@@ -42,7 +42,7 @@ class Candidate:
     throughput: Range
     """Samples a second."""
     by: str
-    """MEASURED, or where the model's word comes from: MODELLED, GUESSED."""
+    """MEASURED or SIMULATED where it was run, or where the model's word comes from: MODELLED, GUESSED."""
     runs: Runs
     """Its own; of one that was not run, those of the nearest one that was, which speak for its machine and proof."""
     row: Row | None = None
@@ -51,6 +51,10 @@ class Candidate:
     """Of a worker; None: not known."""
     extrapolated: str = ""
     """How far beyond what was run, in words."""
+
+    @property
+    def was_run(self) -> bool:
+        return self.row is not None
 
     @property
     def identity(self) -> str:
@@ -98,7 +102,7 @@ def measured(known: Known) -> tuple[list[Candidate], list[str]]:
         candidate = Candidate(
             trial=runs.trial,
             throughput=interval_of(rounds),
-            by=MEASURED,
+            by=SIMULATED if runs.trial.framework.simulated else MEASURED,
             runs=runs,
             row=row,
             memory_bytes=max(runs.by_round("peak_rss_rank_bytes").values(), default=None),
@@ -143,7 +147,7 @@ def ratio(one: Candidate, other: Candidate) -> Range:
     """Throughput of one over that of the other: runs of two that were measured round by round, else independent."""
     if one is other:
         return Range(value=1.0, low=1.0, high=1.0)
-    if one.by == other.by == MEASURED:
+    if one.was_run and other.was_run:
         found = ratio_interval(one.rounds, other.rounds, LEVEL)
         if found.low is not None and found.high is not None:
             return Range(value=found.value, low=found.low, high=found.high)

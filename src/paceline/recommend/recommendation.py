@@ -58,7 +58,7 @@ class Recommendation:
     """Of the goal, in its unit."""
     unit: str
     by: str
-    """"measured" or "modelled"."""
+    """"measured", "simulated", "modelled" or "guessed"."""
     throughput: Range
     """Samples a second: what every goal rests on."""
     gain: Range | None

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paceline.compare import Comparison
 from paceline.errors import PacelineError, SpecError, did_you_mean
-from paceline.explain.finding import MEASURED, Range
+from paceline.explain.finding import Range
 from paceline.plan import Trial
 from paceline.plan.expand import Catalog, cannot_host
 from paceline.recommend.candidates import Candidate, Known, identity, measured, ratio
@@ -199,9 +199,7 @@ def front(ranked: Sequence[Candidate], prices: Prices) -> tuple[int, ...]:
 
 def to_try(found: Survey, known: Known) -> tuple[list[Trial], list[str]]:
     """(trials that one small study would run, why others cannot be run here): what is best by the model's word only."""
-    doubtful = [
-        one for place, one in enumerate(found.ranked) if one.by != MEASURED and (place == 0 or found.tied[place])
-    ]
+    doubtful = [one for place, one in enumerate(found.ranked) if not one.was_run and (place == 0 or found.tied[place])]
     possible = [one.trial for one in doubtful if _cannot_try(one.trial, known.catalog) is None]
     reasons = dict.fromkeys(why for one in doubtful if (why := _cannot_try(one.trial, known.catalog)))
     return fitting(known.study, possible, known.catalog, MOST_TRIALS), list(reasons)

@@ -20,6 +20,8 @@ class Tried:
     predicted: Range
     measured: Range | None
     """None: its runs did not end well."""
+    simulated: bool = False
+    """Whether these runs drew their times from a law."""
 
     @property
     def inside(self) -> bool | None:
@@ -34,6 +36,7 @@ class Tried:
             "label": self.label,
             "predicted": self.predicted.to_json(),
             "measured": self.measured.to_json() if self.measured else None,
+            "simulated": self.simulated,
             "inside": self.inside,
         }
 
@@ -52,6 +55,7 @@ def outcomes(predicted: Mapping[str, tuple[str, Range]], measured: Sequence[Cand
             label=label,
             predicted=said,
             measured=found[key].throughput if key in found else None,
+            simulated=key in found and found[key].trial.framework.simulated,
         )
         for key, (label, said) in predicted.items()
     ]

@@ -113,7 +113,7 @@ def _tried(one: Tried) -> str:
     if one.measured is None:
         return f"{said}; its runs did not end well"
     where = "inside of the interval" if one.inside else "outside of the interval"
-    return f"{said}, measured {THROUGHPUT.number(one.measured)}: {where}"
+    return f"{said}, {'simulated' if one.simulated else 'measured'} {THROUGHPUT.number(one.measured)}: {where}"
 
 
 def _indented(text: str) -> str:

@@ -21,7 +21,12 @@ def scaling_charts(comparison: Comparison, names: Names, width: int) -> str:
     charts = [_chart(one.base, one.rows, names, width) for one in families(comparison)]
     if not charts:
         return ""
-    meanings = {MEASURED: "measured", UNSURE: "95 % interval", IDEAL: "ideal: as many times the workers"}
+    simulated = all(row.simulated for one in families(comparison) for row in one.rows)
+    meanings = {
+        MEASURED: "simulated" if simulated else "measured",
+        UNSURE: "95 % interval",
+        IDEAL: "ideal: as many times the workers",
+    }
     return "\n\n".join([*charts, legend(meanings, width)])
 
 

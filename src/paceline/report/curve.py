@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
+from paceline.explain.finding import MEASURED
 from paceline.model.forecast.predict import Prediction
 from paceline.report.palette import INK, SOFT
 from paceline.report.svg import (
@@ -50,6 +51,8 @@ class CurvePoint:
     high: float | None = None
     key: str = ""
     """Of the row that it belongs to."""
+    by: str = MEASURED
+    """Where the number comes from, of one with a row."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -163,7 +166,7 @@ def _curve(index: int, curve: Curve, right: Scale, up: Scale, form: Form) -> lis
         x = right(one.workers)
         if one.low is not None and one.high is not None:
             parts.append(line(x, up.inside(one.low), x, up.inside(one.high), stroke=paint, stroke_width=2))
-        words = f"{curve.name}, {one.workers}: measured {_with_ends(one, form)}"
+        words = f"{curve.name}, {one.workers}: {one.by} {_with_ends(one, form)}"
         parts.append(
             dot(index, x, up.inside(one.value), told(words), kind="mark", data_row=one.key, data_value=repr(one.value))
         )

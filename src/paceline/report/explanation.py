@@ -22,7 +22,7 @@ BAR = 24
 def explanation_text(found: Explanation, width: int) -> str:
     """One trial."""
     blocks = [
-        f"{found.label}: step {format_seconds(found.step_s)}",
+        f"{found.label}: step {format_seconds(found.step_s)}{' (simulated)' if found.simulated else ''}",
         _shares(found, width),
         "\n".join(_finding(number, one, width) for number, one in enumerate(found.findings, start=1)),
         _ladder(found, width),
@@ -40,7 +40,9 @@ def _shares(found: Explanation, width: int) -> str:
         names,
         [
             Column(header="", cells=tuple((MEASURED * round(one.best * BAR)).ljust(BAR) for one in rows), right=False),
-            Column(header="measured", cells=tuple(_part(one.measured) for one in rows)),
+            Column(
+                header="simulated" if found.simulated else "measured", cells=tuple(_part(one.measured) for one in rows)
+            ),
             Column(header="modelled", cells=tuple(_part(one.modelled) for one in rows)),
         ],
         width,

@@ -22,9 +22,10 @@ def findings(explanations: Sequence[Explanation], ladders: Mapping[str, Figure])
 
 
 def _trial(explained: Explanation, ladder: Figure | None) -> str:
+    kind = "simulated " if explained.simulated else ""
     return tag(
         "div",
-        tag("h3", say(f"{explained.label}: a step of {format_seconds(explained.step_s)}")),
+        tag("h3", say(f"{explained.label}: a {kind}step of {format_seconds(explained.step_s)}")),
         *(_finding(one) for one in explained.findings),
         listed(further_sentences(explained)),
         figure(ladder, level=4) if ladder else "",
@@ -61,7 +62,7 @@ def _numbers(finding: Finding) -> Sheet:
 def _shares(explained: Explanation) -> Sheet:
     return Sheet(
         caption="Parts of the step on its critical path",
-        fields=fields(cause="cause", measured="measured", modelled="modelled"),
+        fields=fields(cause="cause", measured="simulated" if explained.simulated else "measured", modelled="modelled"),
         lines=tuple(
             Line(key=explained.trial, cells=(word(one.cause), _share(one.measured), _share(one.modelled)))
             for one in explained.shares

@@ -147,9 +147,7 @@ def _results(data: ReportData, drawn: Gallery) -> Section:
         verdicts = listed(verdict_sentences(comparison, labels), "verdicts") or paragraph(
             "No two trials answer the same question, so none is ranked."
         )
-        body = "".join(
-            [verdicts, body, tag("h3", say("Everything measured")), table(measurement_sheet(comparison)), pairs]
-        )
+        body = "".join([verdicts, body, tag("h3", say("All trials")), table(measurement_sheet(comparison)), pairs])
     return Section(name=name, heading=heading, body=body)
 
 

@@ -265,3 +265,16 @@ def test_nothing_is_lost_where_more_workers_are_as_fast():
 
 def test_numbers_say_where_they_come_from():
     assert Number(name="step", value=1.0, unit="s", by=MEASURED).to_json()["by"] == "measured"
+
+
+@pytest.mark.parametrize("cause", [INPUT, BANDWIDTH, LATENCY, OVERHEAD, COMPUTE])
+def test_gain_of_a_change_is_finite_when_a_draw_explains_nothing(cause):
+    """Runs that differ a lot make draws of the fit whose parameters are all zero, and so is their step."""
+    usual = setting(messages=(2e6,))
+    draws = np.array([usual.calibration.vector, np.zeros_like(usual.calibration.vector)])
+    unsure = replace(usual, calibration=replace(usual.calibration, draws=draws))
+    change = change_for(cause, Case(trial=make_trial(workers=4), setting=unsure, cores=8))
+
+    assert change is not None
+    assert change.gain is not None
+    assert np.isfinite([change.gain.low, change.gain.value, change.gain.high]).all()

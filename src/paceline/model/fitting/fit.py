@@ -212,6 +212,8 @@ def _hull(trainings: Sequence[Training]) -> Hull:
 def _remarks(evidence: Evidence, held_out: Sequence[float]) -> tuple[str, ...]:
     """Doubts: ways that are not modelled, anchors that are not monotone, and fits that rest on too little."""
     remarks = [evidence.manner.unknown] if evidence.manner.unknown else []
+    if evidence.family.simulated:
+        remarks.append("the runs were simulated, and so is what is predicted from them")
     groups: dict[tuple[float, float | None], list[Training]] = {}
     for one in evidence.trainings:
         links = one.conditions.bandwidth if one.conditions.hosts > 1 else None

@@ -15,6 +15,7 @@ import numpy as np
 from paceline.model.equations.conditions import SERVER, Conditions
 from paceline.model.equations.ready import buckets_of
 from paceline.model.equations.step import Buckets, Floats
+from paceline.model.equations.stragglers import Straggling
 from paceline.model.equations.terms import StepTerms, bottleneck, shares, step_terms
 from paceline.model.fitting.calibration import Calibration
 
@@ -123,9 +124,13 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
 
 
 def _steps(calibration: Calibration, conditions: Conditions) -> Floats:
-    """Of each draw; never 0, as that of few points may be which explain nothing."""
-    steps = (step_terms(draw, conditions, calibration.straggling).step_s for draw in calibration.draws)
-    return np.array([max(step_s, TINY) for step_s in steps])
+    """Of each draw."""
+    return np.array([step_of(draw, conditions, calibration.straggling) for draw in calibration.draws])
+
+
+def step_of(vector: Floats, conditions: Conditions, straggling: Straggling) -> float:
+    """Seconds of a step; never 0, so that ratios can be taken of a draw that explains nothing."""
+    return max(step_terms(vector, conditions, straggling).step_s, TINY)
 
 
 def _interval(value: float, draws: Floats, own: float, unit: str) -> Predicted:

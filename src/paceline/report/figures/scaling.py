@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from paceline.compare import Comparison, Quantity, Row, ScalingFamily, families
+from paceline.explain.finding import MEASURED, SIMULATED
 from paceline.model.forecast.predict import KNEE, Predicted, Prediction, knee
 from paceline.report import numbers
 from paceline.report.curve import LEFT, RIGHT, TOP, Curve, CurvePoint, panel, point_of
@@ -16,7 +17,6 @@ from paceline.report.svg import WIDTH, Area, picture
 from paceline.units import format_count
 
 UPPER, LOWER, BETWEEN, BOTTOM = 300, 150, 84, 56
-MEASURED = "Solid with marks: measured, means over runs with 95 % intervals."
 PREDICTED = "Dashed with a band: modelled, 90 % interval."
 IDEAL = "Dotted: ideal, as many times the workers."
 SIZE = re.compile(r"\d+ workers?( on \d+ hosts)?")
@@ -123,7 +123,13 @@ def _efficiency(family: Drawn) -> Curve:
 
 
 def _point(row: Row, quantity: Quantity) -> CurvePoint:
-    return CurvePoint(workers=row.workers, value=quantity.value, low=quantity.low, high=quantity.high, key=row.key)
+    return CurvePoint(
+        workers=row.workers, value=quantity.value, low=quantity.low, high=quantity.high, key=row.key, by=_source(row)
+    )
+
+
+def _source(row: Row) -> str:
+    return SIMULATED if row.simulated else MEASURED
 
 
 def _percent(value: float) -> str:
@@ -132,7 +138,12 @@ def _percent(value: float) -> str:
 
 def _caption(drawn: Sequence[Drawn]) -> str:
     predicted = [one for one in drawn if one.predictions]
-    sentences = [MEASURED, *([PREDICTED] if predicted else []), IDEAL]
+    marks = " and ".join(sorted({_source(row) for one in drawn for row in one.rows}))
+    sentences = [
+        f"Solid with marks: {marks}, means over runs with 95 % intervals.",
+        *([PREDICTED] if predicted else []),
+        IDEAL,
+    ]
     for one in predicted:
         last = one.predictions[-1]
         sentences.append(f"{one.name}: modelled efficiency {_where(knee(one.predictions), last.conditions.workers)}.")
@@ -158,7 +169,7 @@ def _sheet(drawn: Sequence[Drawn]) -> Sheet:
         lines += [_measured_line(one.name, row) for row in one.rows]
         lines += [_predicted_line(one.name, one.key, said) for said in one.predictions]
     return Sheet(
-        caption="Throughput, speed-up and efficiency; measured with 95 %, modelled with 90 % intervals",
+        caption="Throughput, speed-up and efficiency; of runs with 95 %, modelled with 90 % intervals",
         fields=fields(
             family="family",
             by="by",
@@ -176,7 +187,7 @@ def _measured_line(name: str, row: Row) -> Line:
         key=row.key,
         cells=(
             word(name),
-            word("simulated" if row.simulated else "measured"),
+            word(_source(row)),
             number(row.workers, str(row.workers)),
             measured(row.throughput, numbers.plain(row.throughput)),
             measured(row.speedup, numbers.plain(row.speedup)),
