@@ -15,7 +15,6 @@ from paceline.compare import Comparison
 from paceline.compare import families as scaled
 from paceline.errors import PacelineError
 from paceline.frameworks import load_framework
-from paceline.model.equations.conditions import REPLICATED
 from paceline.model.equations.ready import Ready, ready_of
 from paceline.model.fitting.calibration import Calibration, write_calibrations
 from paceline.model.fitting.design import next_run
@@ -28,6 +27,7 @@ from paceline.model.foreign.imported import read_imports, with_imports
 from paceline.model.validation.split import read_split, validate_family
 from paceline.model.validation.validate import Validation
 from paceline.plan import Proposal, Trial
+from paceline.plan.vocabulary import REPLICATED
 from paceline.record import Record
 from paceline.record.archive import read_archive
 from paceline.record.record import MEASUREMENT

@@ -7,12 +7,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.stats.known_by import KnownBy
 
 COPY = "copy"
 CAUSES = (INPUT, COPY, COMPUTE, LATENCY, BANDWIDTH, CONTENTION, OVERHEAD, STRAGGLER)
 """What a moment of a step can be spent on, in the order in which a reader wants them."""
-MEASURED, DERIVED, MODELLED, GUESSED = "measured", "derived", "modelled", "guessed"
-"""Where a number comes from; four different words."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -36,8 +35,7 @@ class Number:
     value: float
     unit: str
     """SI, "1" for a fraction, or what is counted."""
-    by: str
-    """MEASURED, DERIVED, MODELLED or GUESSED."""
+    by: KnownBy
 
     def to_json(self) -> dict[str, Any]:
         return asdict(self)
@@ -73,7 +71,7 @@ class Finding:
     """Of the step."""
     gain: Range | None
     """Step now ÷ step without this cause; None where nobody can tell."""
-    by: str
+    by: KnownBy
     """Where the share comes from."""
     sure: str
     """How sure it is, and why, in words."""

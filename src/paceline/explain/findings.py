@@ -7,10 +7,11 @@ from typing import Any
 
 from paceline.explain.changes import Case, change_for
 from paceline.explain.explanation import Share
-from paceline.explain.finding import COPY, DERIVED, MEASURED, MODELLED, Finding, Number, Range
+from paceline.explain.finding import COPY, Finding, Number, Range
 from paceline.explain.spent import Spent
 from paceline.explain.without import REMOVABLE
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.stats.known_by import DERIVED, MEASURED, MODELLED, KnownBy
 from paceline.units import format_bytes, format_seconds
 
 WORTH_SAYING = 0.05
@@ -63,7 +64,7 @@ def _finding(
     )
 
 
-def _by(share: Share, spent: Spent | None) -> str:
+def _by(share: Share, spent: Spent | None) -> KnownBy:
     if share.measured is None or spent is None:
         return MODELLED
     return DERIVED if share.cause in SPLIT_BY_MODEL else spent.by

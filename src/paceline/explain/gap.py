@@ -6,11 +6,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
-from paceline.explain.finding import CAUSES, DERIVED, MEASURED
+from paceline.explain.finding import CAUSES
 from paceline.explain.shares import seconds_by_cause
 from paceline.explain.spent import Spent
 from paceline.explain.without import ModelledTrial
 from paceline.record.record import Record
+from paceline.stats.known_by import DERIVED, MEASURED, KnownBy
 from paceline.units import format_seconds
 
 MOST_LAYERS = 5
@@ -42,7 +43,7 @@ class Gap:
     """The largest differences first; () where one of them has no layer times."""
     differing: tuple[str, ...]
     """Settings and traits that bear on it: "layout: nhwc | nchw"."""
-    by: str
+    by: KnownBy
     sentence: str
 
     def to_json(self) -> dict[str, Any]:

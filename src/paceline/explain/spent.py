@@ -18,14 +18,16 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from paceline.explain.finding import COPY, DERIVED, MEASURED
+from paceline.explain.finding import COPY
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import straggling_of
 from paceline.model.equations.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
-from paceline.model.fitting.observe import ASYNCHRONOUS, DATA, PASSES, late_input_s
+from paceline.model.fitting.observe import DATA, PASSES, late_input_s
+from paceline.plan.vocabulary import ASYNCHRONOUS
 from paceline.record.phases import COMMUNICATION, FUSED
 from paceline.record.record import Record
 from paceline.record.summary import RunSummary, by_step, floats, measured_samples, phase_columns, summarize
+from paceline.stats.known_by import DERIVED, MEASURED, KnownBy
 
 EXCHANGE = "exchange"
 """Latency and bandwidth together: timers cannot tell them apart."""
@@ -40,7 +42,7 @@ class Spent:
     """INPUT, COPY, COMPUTE, EXCHANGE, CONTENTION, OVERHEAD, STRAGGLER."""
     spread: Mapping[str, float]
     """Largest − smallest share of each among the runs."""
-    by: str
+    by: KnownBy
     """MEASURED, or DERIVED where the step is one program."""
     slowest: int | None
     """The rank that is slower for good; None: none is."""

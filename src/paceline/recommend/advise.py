@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paceline.explain.finding import MEASURED, Finding, Range
+from paceline.explain.finding import Finding, Range
 from paceline.plan import Catalog, Trial
 from paceline.recommend.candidates import Candidate, Known, set_apart
 from paceline.recommend.experiment import experiment
@@ -12,6 +12,7 @@ from paceline.recommend.objective import Goal, Wish
 from paceline.recommend.recommendation import Advice, Choice, Recommendation
 from paceline.recommend.search import PAID, Survey, front, gain, survey, to_try
 from paceline.recommend.switching import switching
+from paceline.stats.known_by import MEASURED
 
 
 def advise(known: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]] | None = None) -> Advice:

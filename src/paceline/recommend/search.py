@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from paceline.compare import Comparison
 from paceline.errors import PacelineError, SpecError, did_you_mean
-from paceline.explain.finding import MEASURED, Range
+from paceline.explain.finding import Range
 from paceline.plan import Trial
 from paceline.plan.expand import Catalog, cannot_host
 from paceline.recommend.candidates import Candidate, Known, identity, measured, ratio
@@ -16,6 +16,7 @@ from paceline.recommend.experiment import fitting
 from paceline.recommend.forecasts import forecasts
 from paceline.recommend.objective import COST, EPOCH_TIME, Goal, Prices, Wish, scaled
 from paceline.stats import Verdict
+from paceline.stats.known_by import MEASURED
 
 MOST_TRIALS = 3
 """Of a study that should settle a doubt: a few runs, not another study."""

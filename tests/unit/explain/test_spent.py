@@ -8,9 +8,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paceline.explain.finding import DERIVED, MEASURED
 from paceline.explain.spent import EXCHANGE, spent_of
 from paceline.model.equations.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
+from paceline.stats.known_by import DERIVED, MEASURED
 from records import failed_record, fused_record, make_record, uneven_input
 
 

@@ -6,10 +6,10 @@ from typing import Any
 
 import pytest
 
-from paceline.model.equations.conditions import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED
 from paceline.model.equations.ready import Ready
 from paceline.model.fitting.observe import Training, trainings
 from paceline.modelbench import manner_of
+from paceline.plan.vocabulary import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED
 from records import fused_record, make_record, uneven_input
 
 
