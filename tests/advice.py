@@ -16,11 +16,11 @@ import numpy as np
 
 from paceline.compare import Fairness, compare, gather
 from paceline.compare.runs import Runs
-from paceline.explain.finding import MEASURED, MODELLED, Range
+from paceline.explain.finding import Range
 from paceline.model.equations.parameters import as_vector
 from paceline.model.equations.ready import Ready
 from paceline.model.equations.terms import step_terms
-from paceline.model.fitting.calibration import FITTED, Calibration, Hull
+from paceline.model.fitting.calibration import Calibration, Hull
 from paceline.model.fitting.fit import family_of
 from paceline.model.fitting.observe import Manner, conditions_of
 from paceline.plan import Catalog, Trial
@@ -28,6 +28,7 @@ from paceline.plan.capabilities import Capabilities, Knob, SiteLimits, Strategy
 from paceline.recommend.candidates import Candidate, Known
 from paceline.record import Record
 from paceline.spec import read_study
+from paceline.stats.known_by import MEASURED, MODELLED
 from paceline.workloads import load_workload
 from records import MACHINE, make_record, make_trial
 
@@ -105,7 +106,7 @@ def calibration_of(trials: Sequence[Trial], **fields: Any) -> Calibration:
     batches = [float(trial.workload.batch_per_worker) for trial in trials]
     made: dict[str, Any] = {
         "family": family_of(trials[0], MACHINE["id"]),
-        "by": FITTED,
+        "by": MODELLED,
         "vector": TRUTH,
         "low": TRUTH,
         "high": TRUTH,

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from paceline.explain.explanation import EfficiencyLoss, Explanation, Rung, Share, Yardstick
-from paceline.explain.finding import BANDWIDTH, COMPUTE, MEASURED, MODELLED, STRAGGLER, Finding, Number, Range, Remedy
+from paceline.explain.finding import BANDWIDTH, COMPUTE, STRAGGLER, Finding, Number, Range, Remedy
 from paceline.recommend.recommendation import Advice
+from paceline.stats.known_by import MEASURED, MODELLED
 
 EXPERIMENT = '[study]\nname = "try"\nquestion = "Does <overlap> pay?"\n'
 

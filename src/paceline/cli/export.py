@@ -68,9 +68,9 @@ def main(args: argparse.Namespace) -> int:
 
 def _trace(args: argparse.Namespace, form: str, records: list[Record]) -> int:
     """One measured step of one run; Chakra has a file for each rank."""
-    from paceline.explain.finding import MEASURED, SIMULATED
     from paceline.model.foreign.measured_step import measured_spans
     from paceline.model.foreign.traces import chakra_trace, chrome_trace
+    from paceline.stats.known_by import MEASURED, SIMULATED
 
     record = _traced(args, records)
     spans = measured_spans(record)

@@ -14,7 +14,7 @@ import numpy as np
 
 from paceline.compare.comparison import Comparison, Note
 from paceline.compare.quantity import Quantity, from_interval
-from paceline.compare.rows import Row, RowWarning
+from paceline.compare.rows import Row, RowOutcome, RowWarning
 from paceline.compare.runs import Runs
 from paceline.record.record import Record
 from paceline.record.summary import slowest_times
@@ -70,7 +70,7 @@ class CollectiveTable:
     simulated: bool
     verified: bool
     """Whether ranks looked at the results of the first round."""
-    outcome: str
+    outcome: RowOutcome
     """As of a row of a comparison."""
     reason: str | None
     """Why it is not ok."""

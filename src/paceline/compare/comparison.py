@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 from paceline.compare.efficiency import scaling
 from paceline.compare.fairness import Fairness, Proof, traits_of
@@ -25,8 +25,7 @@ __all__ = ["Comparison", "Note", "compare"]
 class Note:
     """Something about the whole table that the reader must know."""
 
-    code: str
-    """Stable word: "machines", "classes", "simulated", "single_size" …"""
+    code: Literal["machines", "classes", "simulated"]
     message: str
     """What was kept apart, and why."""
     hint: str = ""

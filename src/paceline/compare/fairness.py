@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from paceline.compare.labels import label_rows
 from paceline.compare.quantity import finite
 from paceline.plan.proof import ProofCase, proof_run
 from paceline.plan.trial import Trial
+from paceline.plan.vocabulary import ASYNCHRONOUS, EXACT, StrategyClass
 from paceline.record.record import Record
 
 FACTOR = 5.0
@@ -37,9 +38,10 @@ the sample and some do not."""
 ENDS = 2
 """Losses averaged at both ends to see whether they fall: the proof's batches alternate between two."""
 
-AGREES = "agrees"
-NOT_COMPARABLE = "not comparable"
-NO_PROOF = "no proof"
+ProofVerdict = Literal["agrees", "not comparable", "no proof"]
+AGREES: Final = "agrees"
+NOT_COMPARABLE: Final = "not comparable"
+NO_PROOF: Final = "no proof"
 
 Floats = NDArray[np.float64]
 
@@ -71,11 +73,10 @@ class Proof:
     """Id of the run that was judged."""
     framework: str
     strategy: str
-    strategy_class: str
+    strategy_class: StrategyClass
     workload: str
     workers: int
-    verdict: str
-    """"agrees", "not comparable" or "no proof"."""
+    verdict: ProofVerdict
     variant: str = ""
     """Knobs and options that set it apart from other proofs of the same framework, strategy, workload and workers."""
     reasons: tuple[str, ...] = ()
@@ -168,7 +169,7 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
     if not reference.roundings:
         return Proof(verdict=NO_PROOF, reasons=("the reference does not tell what rounding amounts to",), **told)
     told |= {"traits": traits_of(mine.record), "flops_ratio": mine.flops_ratio}
-    if trial.framework.strategy_class == "exact":
+    if trial.framework.strategy_class == EXACT:
         distances = _distances(mine, reference)
         reasons = [*mine.wrong_parameters(), *_too_far(distances), *mine.unequal_ranks()]
         seen = [*mine.own_statistics()]
@@ -176,7 +177,7 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
         distances = _told_distances(mine, reference)
         reasons = [*mine.wrong_parameters(), *mine.loss_does_not_fall()]
         seen = [mine.loss_course(), *mine.staleness(), *mine.compression_error()]
-    verdict = NOT_COMPARABLE if reasons else AGREES
+    verdict: ProofVerdict = NOT_COMPARABLE if reasons else AGREES
     return Proof(verdict=verdict, reasons=tuple(reasons), distances=tuple(distances), told=tuple(seen), **told)
 
 
@@ -407,7 +408,7 @@ class _Evidence:
 
     def staleness(self) -> list[str]:
         staleness = self.record.reported.staleness
-        if self.trial.framework.strategy_class != "asynchronous":
+        if self.trial.framework.strategy_class != ASYNCHRONOUS:
             return []
         if staleness is None:
             return ["staleness is not known"]

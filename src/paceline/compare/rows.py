@@ -5,14 +5,36 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from paceline.compare.efficiency import Scaling
 from paceline.compare.quantity import Quantity, finite, from_interval
 from paceline.compare.runs import Runs
+from paceline.plan.vocabulary import BatchScaling, PhasesBy, StrategyClass
+from paceline.record.doubt_codes import DoubtCode
 from paceline.record.phases import Mixed, PhaseTime, mixed_of
+from paceline.record.record import OutcomeKind
 from paceline.record.summary import RunSummary
 from paceline.stats import mean_interval, plain_interval
+
+RowOutcome = Literal[
+    "ok",
+    "partly failed",
+    "not run",
+    "skipped",
+    "no numbers",
+    "failed",
+    "timed_out",
+    "out_of_memory",
+    "unavailable",
+]
+"""How the runs of a row ended."""
+FAILED_ALIKE: dict[OutcomeKind, RowOutcome] = {
+    OutcomeKind.TIMED_OUT: "timed_out",
+    OutcomeKind.OUT_OF_MEMORY: "out_of_memory",
+    OutcomeKind.UNAVAILABLE: "unavailable",
+}
+"""How all runs of a row failed → its word; others, and a mixture: "failed"."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -23,7 +45,7 @@ class Phase:
     """Seconds a step."""
     share: float
     """Of the step time."""
-    by: str
+    by: PhasesBy
     """Where it comes from: measured by "timers" or known by a "law"; derived by "differences" of separate programs, by
     "operators" of a profile, or by "timers" of further steps."""
 
@@ -40,8 +62,7 @@ class Phase:
 class RowWarning:
     """A doubt of one or more runs of the row."""
 
-    code: str
-    """Stable word."""
+    code: DoubtCode
     message: str
     """What was seen in the first of these runs."""
     hint: str
@@ -63,16 +84,14 @@ class Row:
     """Id of the trial."""
     framework: str
     strategy: str
-    strategy_class: str
-    """"exact", "approximate" or "asynchronous"."""
+    strategy_class: StrategyClass
     workload: str
     """Model id."""
     workers: int
     hosts: int
     network: str | None
     """Label of the links; None: as they are."""
-    outcome: str
-    """"ok", "partly failed", "not run", "skipped", "no numbers", or the word for how all its runs failed."""
+    outcome: RowOutcome
     reason: str | None
     """Why it is not ok."""
     throughput: Quantity | None
@@ -109,8 +128,7 @@ class Row:
     """What sets it apart from the other rows, in words."""
     batch_per_worker: int
     batch_global: int
-    scaling: str
-    """"weak" or "strong"."""
+    scaling: BatchScaling
     threads_per_worker: int
     device: str
     n_runs: int
@@ -220,7 +238,7 @@ def _phases(runs: Runs, phases_of: Callable[[RunSummary], Mapping[str, PhaseTime
     }
 
 
-def _outcome(runs: Runs, skip: str | None) -> tuple[str, str | None]:
+def _outcome(runs: Runs, skip: str | None) -> tuple[RowOutcome, str | None]:
     if not runs.failed:
         if runs.measured:
             return "ok", None
@@ -228,7 +246,7 @@ def _outcome(runs: Runs, skip: str | None) -> tuple[str, str | None]:
             return "no numbers", "its runs ended well, but no step was measured"
         return ("skipped", skip) if skip else ("not run", "no record yet")
     reasons = Counter(_why(record.outcome.stage, record.outcome.reason) for record in runs.failed)
-    kinds = {record.outcome.kind.value for record in runs.failed}
+    kinds = {record.outcome.kind for record in runs.failed}
     (reason, _), *others = reasons.most_common()
     total = len(runs.failed) + len(runs.measured)
     counted = f"{len(runs.failed)} of {total} runs: {reason}"
@@ -236,7 +254,7 @@ def _outcome(runs: Runs, skip: str | None) -> tuple[str, str | None]:
         counted += f" (and {len(others)} other reason{'s' if len(others) > 1 else ''})"
     if runs.measured:
         return "partly failed", counted
-    return (kinds.pop() if len(kinds) == 1 else "failed"), counted
+    return (FAILED_ALIKE.get(kinds.pop(), "failed") if len(kinds) == 1 else "failed"), counted
 
 
 def _why(stage: str | None, reason: str | None) -> str:
@@ -245,7 +263,7 @@ def _why(stage: str | None, reason: str | None) -> str:
 
 
 def _warnings(runs: Runs) -> tuple[RowWarning, ...]:
-    found: dict[str, RowWarning] = {}
+    found: dict[DoubtCode, RowWarning] = {}
     for record, _ in runs.measured:
         seen = {doubt.code: doubt for doubt in reversed(record.doubts)}
         for code, doubt in seen.items():

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any
+from typing import Any, Final, Literal
 
 from paceline.compare.fairness import NO_PROOF, NOT_COMPARABLE, Fairness
 from paceline.compare.gaps import Factor
@@ -19,8 +19,11 @@ from paceline.compare.quantity import finite
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
 from paceline.stats import equivalent, holm, ratio_interval, shared_spread, verdict
+from paceline.stats.verdict import VerdictWords
 
-DIFFERENT_MACHINES = "different machines"
+RefusalWord = Literal["no proof", "not comparable", "different machines"]
+"""Why two rows are not ranked."""
+DIFFERENT_MACHINES: Final = "different machines"
 """Recorded on two machines, or in two states of one environment."""
 
 
@@ -40,9 +43,7 @@ class PairVerdict:
     """Upper end."""
     p: float | None
     """P value of "no difference", of this pair alone."""
-    verdict: str
-    """"different", "equal within the margin", "cannot be told apart"; or why it is refused: "no proof",
-    "not comparable", "different machines"."""
+    verdict: VerdictWords | RefusalWord
     p_adjusted: float | None = None
     """The same after Holm's correction over all pairs of the table: what the verdict rests on."""
     margin: float
@@ -153,7 +154,7 @@ def unlike(a: Runs, b: Runs) -> str | None:
     return None
 
 
-def refusal(a: Runs, b: Runs, *, across_machines: bool, fairness: Fairness) -> tuple[str, str] | None:
+def refusal(a: Runs, b: Runs, *, across_machines: bool, fairness: Fairness) -> tuple[RefusalWord, str] | None:
     """Why two groups must not be ranked, as a word and in a sentence, or None."""
     one, other = a.trial.framework.name, b.trial.framework.name
     if not across_machines and (why := unlike(a, b)):
@@ -175,7 +176,7 @@ def refusal(a: Runs, b: Runs, *, across_machines: bool, fairness: Fairness) -> t
     return None
 
 
-def _refused_pair(a: str, b: str, word: str, note: str, *, margin: float, n_runs: int) -> PairVerdict:
+def _refused_pair(a: str, b: str, word: RefusalWord, note: str, *, margin: float, n_runs: int) -> PairVerdict:
     return PairVerdict(
         a=a,
         b=b,

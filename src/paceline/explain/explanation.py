@@ -7,6 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from paceline.explain.finding import Finding
+from paceline.stats.known_by import KnownBy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,7 +46,7 @@ class EfficiencyLoss:
     """Throughput a worker at the larger size over that at the smaller."""
     parts: Mapping[str, float]
     """Cause → its part of the loss; they sum up to 1. Below zero: it makes up for others."""
-    by: str
+    by: KnownBy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -7,17 +7,11 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.stats.known_by import KnownBy
 
 COPY = "copy"
 CAUSES = (INPUT, COPY, COMPUTE, LATENCY, BANDWIDTH, CONTENTION, OVERHEAD, STRAGGLER)
 """What a moment of a step can be spent on, in the order in which a reader wants them."""
-MEASURED, SIMULATED, DERIVED, MODELLED, GUESSED = "measured", "simulated", "derived", "modelled", "guessed"
-"""Where a number comes from. Simulated: drawn from a law by a run that took none of that time."""
-
-
-def weakest(*sources: str) -> str:
-    """The source of a number that follows from several: simulated before derived before measured."""
-    return next((source for source in (SIMULATED, DERIVED) if source in sources), MEASURED)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +35,7 @@ class Number:
     value: float
     unit: str
     """SI, "1" for a fraction, or what is counted."""
-    by: str
+    by: KnownBy
     """MEASURED, SIMULATED, DERIVED, MODELLED or GUESSED."""
 
     def to_json(self) -> dict[str, Any]:
@@ -78,7 +72,7 @@ class Finding:
     """Of the step."""
     gain: Range | None
     """Step now ÷ step without this cause; None where nobody can tell."""
-    by: str
+    by: KnownBy
     """Where the share comes from."""
     sure: str
     """How sure it is, and why, in words."""

@@ -7,10 +7,11 @@ from typing import Any
 
 from paceline.explain.changes import Case, change_for
 from paceline.explain.explanation import Share
-from paceline.explain.finding import COPY, DERIVED, MEASURED, MODELLED, SIMULATED, Finding, Number, Range, weakest
+from paceline.explain.finding import COPY, Finding, Number, Range
 from paceline.explain.spent import Spent
 from paceline.explain.without import REMOVABLE
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.stats.known_by import DERIVED, MEASURED, MODELLED, SIMULATED, KnownBy, weakest
 from paceline.units import format_bytes, format_seconds
 
 WORTH_SAYING = 0.05
@@ -66,7 +67,7 @@ def _finding(
     )
 
 
-def _by(share: Share, spent: Spent | None) -> str:
+def _by(share: Share, spent: Spent | None) -> KnownBy:
     if share.measured is None or spent is None:
         return MODELLED
     return weakest(spent.by, DERIVED) if share.cause in SPLIT_BY_MODEL else spent.by
@@ -90,7 +91,7 @@ def _sure(share: Share, spent: Spent | None) -> str:
 
 
 def _numbers(share: Share, step_s: float, case: Case) -> tuple[Number, ...]:
-    source = SIMULATED if case.trial.framework.simulated else MEASURED
+    source: KnownBy = SIMULATED if case.trial.framework.simulated else MEASURED
     found = [Number(name="step", value=step_s, unit="s", by=source)]
     if share.measured is not None:
         found.append(Number(name=f"{share.cause}, of the step", value=share.measured, unit="1", by=source))

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from paceline.compare import Comparison
-from paceline.explain.finding import CAUSES, weakest
+from paceline.explain.finding import CAUSES
 from paceline.explain.shares import seconds_by_cause
 from paceline.explain.spent import Spent
 from paceline.explain.trials import Subject
@@ -15,6 +15,7 @@ from paceline.explain.without import ModelledTrial
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
 from paceline.stats import Verdict
+from paceline.stats.known_by import KnownBy, weakest
 from paceline.units import format_seconds
 
 MOST_LAYERS = 5
@@ -46,7 +47,7 @@ class Gap:
     """The largest differences first; () where one of them has no layer times."""
     differing: tuple[str, ...]
     """Settings and traits that bear on it: "layout: nhwc | nchw"."""
-    by: str
+    by: KnownBy
     sentence: str
 
     def to_json(self) -> dict[str, Any]:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from paceline.explain.explanation import EfficiencyLoss, Share
-from paceline.explain.finding import CAUSES, COPY, weakest
+from paceline.explain.finding import CAUSES, COPY
 from paceline.explain.spent import EXCHANGE, Spent
 from paceline.explain.without import ModelledTrial
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, LATENCY, shares, step_terms
+from paceline.stats.known_by import weakest
 
 
 def seconds_by_cause(spent: Spent, setting: ModelledTrial) -> dict[str, float]:

@@ -18,15 +18,17 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from paceline.explain.finding import COPY, DERIVED, MEASURED, SIMULATED, weakest
+from paceline.explain.finding import COPY
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import straggling_of
 from paceline.model.equations.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
-from paceline.model.fitting.observe import ASYNCHRONOUS, DATA, PASSES, late_input_s
+from paceline.model.fitting.observe import DATA, PASSES, late_input_s
+from paceline.plan.vocabulary import ASYNCHRONOUS
 from paceline.record.phases import COMMUNICATION, FUSED
 from paceline.record.record import Record
 from paceline.record.summary import RunSummary, by_step, floats, measured_samples, phase_columns, summarize
 from paceline.stats import mean_interval
+from paceline.stats.known_by import DERIVED, MEASURED, SIMULATED, KnownBy, weakest
 
 EXCHANGE = "exchange"
 """Latency and bandwidth together: timers cannot tell them apart."""
@@ -41,7 +43,7 @@ class Spent:
     """INPUT, COPY, COMPUTE, EXCHANGE, CONTENTION, OVERHEAD, STRAGGLER."""
     spread: Mapping[str, float]
     """Largest − smallest share of each among the runs."""
-    by: str
+    by: KnownBy
     """MEASURED, DERIVED where the step is one program, or SIMULATED."""
     slowest: int | None
     """The rank that is slower for good; None: none is."""
@@ -81,7 +83,7 @@ def spent_of(records: Sequence[Record]) -> Spent | None:
     )
 
 
-def _source(record: Record) -> str:
+def _source(record: Record) -> KnownBy:
     if record.trial.framework.simulated:
         return SIMULATED
     fused = record.samples is not None and f"phase.{FUSED}" in record.samples.column_names

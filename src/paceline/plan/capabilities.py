@@ -9,10 +9,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from paceline.errors import SpecError, did_you_mean
 from paceline.plan.trial import ClusterChoice, Trial
+from paceline.plan.vocabulary import Device, Exchange, InputKind, PhasesBy, Sharing, StrategyClass, WorkloadKind
 from paceline.units import parse_quantity
 from paceline.workloads.collective import Collective
 from paceline.workloads.graph import Graph
@@ -67,20 +68,16 @@ class Knob:
 class Strategy:
     """One way in which workers share the work."""
 
-    strategy_class: str = "exact"
-    """"exact", "approximate" or "asynchronous"."""
+    strategy_class: StrategyClass = "exact"
     max_workers: int | None = None
     """1 for single-process strategies."""
     one_process: bool = False
     """The workers of a host are devices of one process, which reports for all of them."""
-    exchange: str = "ring"
-    """How gradients are exchanged, as the performance model knows it: "ring", "server", "tree", "halving-doubling"."""
+    exchange: Exchange = "ring"
     servers_per_host: int = 0
     """Processes a host through which they pass, where exchange is "server"."""
-    sharing: str | None = "replicated"
-    """How workers share a step, as the performance model knows it: "replicated", "partitioned", "sharded", "pipelined",
-    "asynchronous"; None: in a way that it does not know.
-    """
+    sharing: Sharing | None = "replicated"
+    """None: in a way that the performance model does not know."""
     tensor_by_tensor: bool = False
     """Whether each gradient is a message of its own, sent when it is there; else ranks tell what they sent."""
     period_knob: str | None = None
@@ -99,22 +96,18 @@ class Capabilities:
     """Which of them "data-parallel" means."""
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     """Settings under [framework.NAME]."""
-    workloads: frozenset[str] = frozenset({"graph"})
-    """Kinds of workload it runs: "graph", "program", "collective"."""
+    workloads: frozenset[WorkloadKind] = frozenset({"graph"})
     collectives: Mapping[str, str] = field(default_factory=dict)
     """Operations that it offers by themselves → the library that does them."""
     layer_kinds: frozenset[str] | None = None
     """Kinds of layers its builder knows; None: all."""
-    devices: Mapping[str, str] = field(default_factory=lambda: {"cpu": "ready"})
-    """Device → "ready" or "untested"."""
-    inputs: frozenset[str] = frozenset({"resident"})
-    """"resident", "pipeline"."""
+    devices: Mapping[Device, Literal["ready", "untested"]] = field(default_factory=lambda: {"cpu": "ready"})
+    inputs: frozenset[InputKind] = frozenset({"resident"})
     phases: tuple[str, ...] = ()
     """Phases it reports, in the order of the step."""
     layer_times: bool = False
     """Whether per-layer times can be had."""
-    phases_by: str = "timers"
-    """Where its phases come from: "timers", "differences" of separate executables, "operators" of a profile, "law"."""
+    phases_by: PhasesBy = "timers"
     trains: bool = True
     """Whether it trains the workload's graph, so that a fairness proof can speak of it."""
     ports: Callable[[Trial], int] = field(default=lambda _trial: 1)
@@ -151,12 +144,12 @@ class Capabilities:
             )
         return wanted
 
-    def class_of(self, strategy: str, knobs: Mapping[str, Any]) -> str:
-        """What a strategy with these knobs promises: "exact", "approximate" or "asynchronous"."""
+    def class_of(self, strategy: str, knobs: Mapping[str, Any]) -> StrategyClass:
+        """What a strategy with these knobs promises."""
         declared = self.strategies[strategy].strategy_class
         return "approximate" if declared == "exact" and self.approximate(knobs) else declared
 
-    def refusal(self, trial: Trial, layer_kinds: frozenset[str], kind: str = "graph") -> str | None:
+    def refusal(self, trial: Trial, layer_kinds: frozenset[str], kind: WorkloadKind = "graph") -> str | None:
         """Why this trial, of a workload of this kind with layers of these kinds, cannot run, in words, or None."""
         if kind == Collective.kind and kind not in self.workloads:
             return "offers no collective operations by themselves"

@@ -11,6 +11,7 @@ from pathlib import PurePath
 from typing import Any
 
 from paceline.plan.pace import Pace, at_true_pace
+from paceline.plan.vocabulary import BatchScaling, Device, InputKind, StrategyClass
 from paceline.spec.study import Network
 from paceline.workloads.collective import HASH_PREFIX, Collective, load_collective
 
@@ -30,10 +31,9 @@ class WorkloadChoice:
     """Identity of what is trained: hash of the neutral graph that came out, or of the script's files."""
     batch_per_worker: int
     """Samples a worker and step."""
-    scaling: str
+    scaling: BatchScaling
     """"weak" (batch per worker was asked) or "strong" (global batch was asked)."""
-    input: str
-    """"resident" or "pipeline"."""
+    input: InputKind
     loader_workers: int
     """Processes a worker that feed the pipeline."""
     seed: int
@@ -58,7 +58,7 @@ class FrameworkChoice:
     """Framework id."""
     strategy: str
     """The framework's own name of the strategy, resolved."""
-    strategy_class: str
+    strategy_class: StrategyClass
     """"exact", "approximate" or "asynchronous"; classes are never ranked in one list."""
     knobs: Mapping[str, Any]
     """Every knob of the framework with its value, defaults included."""
@@ -84,8 +84,7 @@ class ClusterChoice:
     """Workers on each host."""
     threads_per_worker: int
     """Threads, and cores, of each worker."""
-    device: str
-    """"cpu" or "cuda"."""
+    device: Device
     network: Network | None
     """Links between hosts; None: as they are."""
     oversubscribe: bool

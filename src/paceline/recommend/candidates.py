@@ -9,12 +9,14 @@ from typing import Any
 
 from paceline.compare import Comparison, Fairness, Row
 from paceline.compare.runs import Runs
-from paceline.explain.finding import MEASURED, SIMULATED, Range
+from paceline.explain.finding import Range
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.forecast.predict import LEVEL
 from paceline.plan import Catalog, Trial
+from paceline.plan.vocabulary import StrategyClass
 from paceline.spec import Study
 from paceline.stats import mean_interval, ratio_interval
+from paceline.stats.known_by import MEASURED, SIMULATED, KnownBy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +43,7 @@ class Candidate:
     """What was run, or would be."""
     throughput: Range
     """Samples a second."""
-    by: str
+    by: KnownBy
     """MEASURED or SIMULATED where it was run, or where the model's word comes from: MODELLED, GUESSED."""
     runs: Runs
     """Its own; of one that was not run, those of the nearest one that was, which speak for its machine and proof."""
@@ -65,7 +67,7 @@ class Candidate:
         return self.trial.cluster.hosts
 
     @property
-    def strategy_class(self) -> str:
+    def strategy_class(self) -> StrategyClass:
         return self.trial.framework.strategy_class
 
     @property

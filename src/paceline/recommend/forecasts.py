@@ -13,9 +13,10 @@ from paceline.model.fitting.calibration import Calibration
 from paceline.model.forecast.predict import Prediction, conditions_for, predict, with_buckets
 from paceline.model.forecast.what_if import best_bucket, changed, parse_changes
 from paceline.plan import Catalog, Trial
+from paceline.plan.vocabulary import APPROXIMATE, EXACT
 from paceline.recommend.candidates import Candidate, Known, identity, task, were_run
 from paceline.recommend.grid import grid, in_family, nearest, refused, with_knobs
-from paceline.recommend.objective import APPROXIMATE, EXACT, Wish
+from paceline.recommend.objective import Wish
 
 LEAST_BUCKET_GAIN = 0.01
 """A bucket size that makes a step shorter by less is not worth a line in anybody's program."""

@@ -10,12 +10,12 @@ from typing import Any
 from paceline.errors import PacelineError, did_you_mean
 from paceline.explain.finding import Range
 from paceline.plan.trial import Trial
+from paceline.plan.vocabulary import APPROXIMATE, ASYNCHRONOUS, EXACT, StrategyClass
 from paceline.units import BYTES, SECONDS, format_count, format_seconds, parse_quantity
 
 HOUR_S = 3600.0
 JOULES_A_KWH = 3.6e6
-EXACT, APPROXIMATE, ASYNCHRONOUS = "exact", "approximate", "asynchronous"
-CLASSES = (EXACT, APPROXIMATE, ASYNCHRONOUS)
+CLASSES: tuple[StrategyClass, ...] = (EXACT, APPROXIMATE, ASYNCHRONOUS)
 """Of strategies; never in one list unless that is asked for."""
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from paceline.explain.finding import Finding, Range
+from paceline.plan.vocabulary import StrategyClass
+from paceline.stats.known_by import KnownBy
 
 
 def setting(value: Any) -> str:
@@ -30,7 +32,7 @@ class Choice:
     network: str | None
     knobs: Mapping[str, Any]
     """What is not at its default, or not as it was."""
-    strategy_class: str = "exact"
+    strategy_class: StrategyClass = "exact"
     """"exact", "approximate" or "asynchronous"."""
 
     @property
@@ -57,7 +59,7 @@ class Recommendation:
     value: Range
     """Of the goal, in its unit."""
     unit: str
-    by: str
+    by: KnownBy
     """"measured", "simulated", "modelled" or "guessed"."""
     throughput: Range
     """Samples a second: what every goal rests on."""

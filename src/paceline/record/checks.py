@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 import numpy as np
 import pyarrow as pa
 
+from paceline.plan.vocabulary import EXACT
 from paceline.record.machine_checks import machine_doubts
 from paceline.record.phases import derived_of
 from paceline.record.record import Doubt, Record
@@ -263,7 +264,7 @@ def _derived(numbers: Numbers) -> Iterator[Doubt]:
 def _rank_sums(numbers: Numbers) -> Iterator[Doubt]:
     """Σ ranks = global: ranks that exchange in every step are never more than one step apart."""
     record, measured, _ = numbers
-    if record.trial.ranks < 2 or record.trial.framework.strategy_class != "exact":
+    if record.trial.ranks < 2 or record.trial.framework.strategy_class != EXACT:
         return
     wall = by_step(measured, floats(measured, "wall_s"))
     if wall.size == 0:

@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from paceline.plan.vocabulary import PhasesBy
 from paceline.record.fact import DerivedBy
 from paceline.record.record import Rank
 
@@ -35,7 +36,7 @@ class PhaseTime:
     """A step, mean over ranks and steps; a derived one may come out below zero."""
     share: float
     """Of the mean step."""
-    by: str
+    by: PhasesBy
     """Where it comes from: "timers" or "law" of a measured phase, one of DERIVED_BY of a derived one."""
 
 
@@ -52,7 +53,7 @@ class Mixed:
         return {"phases": list(self.phases), "why": self.why}
 
 
-def measured_phases(columns: Mapping[str, Floats], step_s: float, by: str) -> dict[str, PhaseTime]:
+def measured_phases(columns: Mapping[str, Floats], step_s: float, by: PhasesBy) -> dict[str, PhaseTime]:
     """Means of the samples' phases, in the order of the step."""
     means = {name: float(seconds.mean()) for name, seconds in columns.items()}
     return {name: PhaseTime(seconds=mean, share=mean / step_s, by=by) for name, mean in means.items()}

@@ -11,18 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from enum import Enum
-from typing import Any
+from typing import Any, Final, Literal
 
 import pyarrow as pa
 
 from paceline.plan.pace import Pace
 from paceline.plan.trial import Trial
+from paceline.plan.vocabulary import PhasesBy
+from paceline.record.doubt_codes import DoubtCode
 from paceline.record.facts import InputFacts, RankFacts
 
 SCHEMA_VERSION = 1
 """Version of what is stored; `migrate` knows the steps from each earlier one."""
-MEASUREMENT, PROOF = "measurement", "proof"
-"""Kinds of records."""
+RecordKind = Literal["measurement", "proof"]
+"""proof: a run that shows what is computed and whose times mean nothing."""
+MEASUREMENT: Final = "measurement"
+PROOF: Final = "proof"
 
 
 class OutcomeKind(str, Enum):
@@ -55,8 +59,7 @@ class Outcome:
 class Doubt:
     """A warning that belongs to a number, kept and shown with it."""
 
-    code: str
-    """Stable word, e.g. "spread"."""
+    code: DoubtCode
     message: str
     """What was seen, with the number."""
     hint: str = ""
@@ -127,10 +130,9 @@ class Record:
     """Warnings found when the numbers checked themselves."""
     paceline: str
     """Version that made it."""
-    kind: str = MEASUREMENT
-    """What sort of facts: "measurement", or "proof": a run that shows what is computed and whose times mean nothing."""
-    phases_by: str = "timers"
-    """Where the phases come from: "timers", "differences", "operators" or "law"."""
+    kind: RecordKind = MEASUREMENT
+    """What sort of facts."""
+    phases_by: PhasesBy = "timers"
     hosts: tuple[Mapping[str, Any], ...] = ()
     """Every host of the run: name, address, cores; and what the site tells of itself under "site" in `state`."""
     schema_version: int = SCHEMA_VERSION

@@ -25,6 +25,7 @@ from paceline.errors import StoreError
 from paceline.plan.trial import Trial
 from paceline.record import sample_files
 from paceline.record.database import explained, is_store, not_writable, open_database
+from paceline.record.doubt_codes import DoubtCode
 from paceline.record.record import Doubt, OutcomeKind, Record
 from paceline.record.sample_files import LAYERS, SAMPLES, stem_of
 
@@ -303,9 +304,12 @@ def _plain(value: Any) -> Any:
     return str(value)
 
 
+_MISSING: dict[str, DoubtCode] = {SAMPLES: "samples-missing", LAYERS: "layers-missing"}
+
+
 def _missing(name: str, path: Path) -> Doubt:
     return Doubt(
-        code=f"{name}-missing",
+        code=_MISSING[name],
         message=f"{path} is missing or damaged, so this run has no {name} to derive numbers from",
         hint="restore the file from a backup, or measure again in another store: --store DIR",
     )

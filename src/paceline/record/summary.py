@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
+from paceline.plan.vocabulary import ASYNCHRONOUS
 from paceline.record.phases import (
     COMMUNICATION,
     Floats,
@@ -163,7 +164,7 @@ def cores_of_ranks(record: Record) -> dict[int, int]:
 
 def _communication(record: Record, measured: pa.Table) -> tuple[float | None, float | None]:
     seconds = phase_columns(measured).get(COMMUNICATION)
-    if seconds is None or record.trial.framework.strategy_class == "asynchronous":
+    if seconds is None or record.trial.framework.strategy_class == ASYNCHRONOUS:
         return None, None
     matrix = by_step(measured, seconds)
     return split_communication(matrix) if matrix.shape[0] > 1 and matrix.size else (None, None)

@@ -6,7 +6,6 @@ import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
-from paceline.explain.finding import MEASURED
 from paceline.model.forecast.predict import Prediction
 from paceline.report.palette import INK, SOFT
 from paceline.report.svg import (
@@ -27,6 +26,7 @@ from paceline.report.svg import (
     told,
     upward,
 )
+from paceline.stats.known_by import MEASURED
 from paceline.units import format_count
 
 HEIGHT = 460

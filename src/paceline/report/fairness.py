@@ -6,9 +6,9 @@ import textwrap
 from collections.abc import Iterable, Sequence
 
 from paceline.compare import AGREES, TRAITS, Distance, Proof
+from paceline.plan.vocabulary import EXACT
 from paceline.report.table import Column, draw
 
-EXACT = "exact"
 LEGEND = (
     "1w, 2w: workers. Distances are relative to the float64 reference; in brackets what is allowed: 5 × that of "
     "PyTorch's own float32. FLOPs: the framework's own count of a step over the graph's."

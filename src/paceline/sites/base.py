@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import psutil
 
@@ -19,8 +19,7 @@ from paceline.plan.trial import ClusterChoice
 class SiteState:
     """What `doctor` says of a site."""
 
-    state: str
-    """"ready", "unavailable" or "untested"."""
+    state: Literal["ready", "unavailable", "untested"]
     reason: str = ""
     fix: str = ""
 

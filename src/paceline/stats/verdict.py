@@ -4,9 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from enum import Enum
+from typing import Literal
 
 ALPHA = 0.05
 """Tests err as often as 95 % intervals do, so a verdict and the interval beside it rarely disagree."""
+
+
+VerdictWords = Literal["different", "equal within the margin", "cannot be told apart"]
+"""How a report says a verdict."""
 
 
 class Verdict(str, Enum):
@@ -17,12 +22,12 @@ class Verdict(str, Enum):
     UNDECIDED = "undecided"
 
     @property
-    def words(self) -> str:
+    def words(self) -> VerdictWords:
         """How a report says it."""
         return _WORDS[self]
 
 
-_WORDS = {
+_WORDS: dict[Verdict, VerdictWords] = {
     Verdict.DIFFERENT: "different",
     Verdict.EQUAL: "equal within the margin",
     Verdict.UNDECIDED: "cannot be told apart",

@@ -9,7 +9,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from paceline.errors import SpecError, did_you_mean
 from paceline.units import BYTES, parse_quantity
@@ -46,7 +46,7 @@ PAIRWISE = frozenset({"send_recv"})
 class Collective:
     """One operation with messages of several sizes."""
 
-    kind: ClassVar[str] = "collective"
+    kind: ClassVar[Literal["collective"]] = "collective"
     layer_kinds: ClassVar[frozenset[str]] = frozenset()
     operation: str
     """A key of BUS_FACTORS."""

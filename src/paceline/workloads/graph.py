@@ -130,7 +130,7 @@ class Sgd:
 class Graph:
     """A whole workload: input, layers in topological order, losses and optimizer."""
 
-    kind: ClassVar[str] = "graph"
+    kind: ClassVar[Literal["graph"]] = "graph"
     """Which kind of workload it is: see `workload`."""
     name: str
     """Readable; not an identity, since options change the graph and not the name. See `hash`."""

@@ -13,7 +13,7 @@ import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, Literal
 
 from paceline.errors import SpecError
 from paceline.workloads.graph import HASH_DIGITS
@@ -30,7 +30,7 @@ _IN_BRACES = re.compile(r"\{\{([^\W\d]\w*)\}\}|\{([^\W\d]\w*)\}")
 class Program:
     """A script and the files it needs."""
 
-    kind: ClassVar[str] = "program"
+    kind: ClassVar[Literal["program"]] = "program"
     folder: Path
     """Where the script lies."""
     files: tuple[str, ...]

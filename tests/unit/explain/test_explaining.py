@@ -9,7 +9,7 @@ import pytest
 
 from paceline.explain.changes import Case, change_for
 from paceline.explain.explanation import Share
-from paceline.explain.finding import CAUSES, COPY, MEASURED, Finding, Number, Range
+from paceline.explain.finding import CAUSES, COPY, Finding, Number, Range
 from paceline.explain.findings import findings_of
 from paceline.explain.shares import loss_between, seconds_by_cause, shares_of
 from paceline.explain.spent import EXCHANGE, Spent
@@ -19,9 +19,10 @@ from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import as_vector
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
-from paceline.model.fitting.calibration import FITTED, Calibration, Hull
+from paceline.model.fitting.calibration import Calibration, Hull
 from paceline.model.fitting.fit import family_of
 from paceline.spec.networks import NETWORKS
+from paceline.stats.known_by import MEASURED, MODELLED
 from records import make_record, make_trial
 
 LAW = {
@@ -41,7 +42,7 @@ def setting(workers=4, *, starved=0.0, straggling=ALIKE, messages=(2e6,), trial=
     vector = as_vector({**LAW, **law})
     calibration = Calibration(
         family=family_of(trial or make_trial(workers=workers), "here"),
-        by=FITTED,
+        by=MODELLED,
         vector=vector,
         low=vector,
         high=vector,

@@ -4,22 +4,23 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.explain.finding import COPY, MEASURED
+from paceline.explain.finding import COPY
 from paceline.explain.gap import Side, gap_between, layer_times
 from paceline.explain.spent import EXCHANGE, Spent
 from paceline.explain.without import ModelledTrial
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import as_vector
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
-from paceline.model.fitting.calibration import FITTED, Calibration, Hull
+from paceline.model.fitting.calibration import Calibration, Hull
 from paceline.model.fitting.fit import family_of
+from paceline.stats.known_by import MEASURED, MODELLED
 from records import make_record, make_trial
 
 VECTOR = as_vector({"forward_s": 1e-2, "backward_s": 2e-2, "byte_s": 1e-9})
 SETTING = ModelledTrial(
     calibration=Calibration(
         family=family_of(make_trial(), "here"),
-        by=FITTED,
+        by=MODELLED,
         vector=VECTOR,
         low=VECTOR,
         high=VECTOR,

@@ -9,9 +9,9 @@ import pyarrow as pa
 import pytest
 
 from paceline.compare import compare
-from paceline.explain.finding import DERIVED, MEASURED
 from paceline.explain.spent import EXCHANGE, mean_step_s, spent_of
 from paceline.model.equations.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
+from paceline.stats.known_by import DERIVED, MEASURED
 from records import failed_record, fused_record, make_record, uneven_input
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from paceline.errors import PacelineError
-from paceline.model.equations.conditions import PIPELINED, SERVER, Conditions
+from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import collective_s
 from paceline.model.equations.parameters import as_mapping, as_vector
 from paceline.model.equations.ready import Ready
@@ -21,6 +21,7 @@ from paceline.model.fitting.observe import Manner, ObservedCollective, Training
 from paceline.model.fitting.problem import Evidence
 from paceline.model.forecast.predict import conditions_for, knee, predict, with_buckets, worth_paying
 from paceline.model.forecast.what_if import best_bucket, changed, parse_changes, single_changes
+from paceline.plan.vocabulary import PIPELINED, SERVER
 from paceline.spec import read_study
 from records import make_trial
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from paceline.model.equations.conditions import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED
 from paceline.model.equations.ready import Ready
 from paceline.model.fitting.observe import Training, trainings
+from paceline.plan.vocabulary import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED
 from paceline.recorded import manner as manner_of
 from records import fused_record, make_record, uneven_input
 

@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
-from paceline.model.equations.conditions import (
-    ASYNCHRONOUS,
-    PARTITIONED,
-    PIPELINED,
-    REPLICATED,
-    RING,
-    SERVER,
-    SHARDED,
-    SHARINGS,
-    Conditions,
-)
+from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import neighbours
 from paceline.model.equations.parameters import INDEX, as_vector
 from paceline.model.equations.stragglers import Straggling
 from paceline.model.equations.strategies import WAYS
 from paceline.model.equations.terms import step_terms
+from paceline.plan.vocabulary import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, RING, SERVER, SHARDED, Sharing
 
 VECTOR = as_vector(
     {
@@ -41,15 +34,15 @@ ALL_REDUCE = 2 * 6 * 1e-4 + 2 * 3 / 4 * 6e6 * 1e-9
 
 
 def test_every_way_has_its_function() -> None:
-    assert set(WAYS) == set(SHARINGS)
+    assert set(WAYS) == set(get_args(Sharing))
 
 
-@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize("sharing", get_args(Sharing))
 def test_a_lone_worker_exchanges_nothing(sharing: str) -> None:
     assert step_terms(VECTOR, ASKED.change(workers=1, hosts=1, sharing=sharing)).step_s == pytest.approx(COMPUTING)
 
 
-@pytest.mark.parametrize("sharing", SHARINGS)
+@pytest.mark.parametrize("sharing", get_args(Sharing))
 @pytest.mark.parametrize("name", ["alpha_s", "byte_s"])
 def test_no_way_is_faster_over_a_worse_link(sharing: str, name: str) -> None:
     steps = []

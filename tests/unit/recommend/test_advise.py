@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from advice import candidate, known, known_from, records_of, trial_of
-from paceline.explain.finding import COMPUTE, MEASURED, Finding, Number, Range
+from paceline.explain.finding import COMPUTE, Finding, Number, Range
 from paceline.plan import expand
 from paceline.recommend.advise import advise
 from paceline.recommend.candidates import measured
@@ -13,6 +13,7 @@ from paceline.recommend.objective import Prices, Wish, wish_for
 from paceline.recommend.tried import outcomes
 from paceline.report.advice import advice_text
 from paceline.spec import parse_study
+from paceline.stats.known_by import MEASURED
 from records import make_record
 
 FINDING = Finding(

@@ -7,18 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from paceline.model.equations.step import Floats
-
-RING, SERVER, TREE, HALVING = "ring", "server", "tree", "halving-doubling"
-EXCHANGES = (RING, SERVER, TREE, HALVING)
-REPLICATED, PARTITIONED, SHARDED, PIPELINED, ASYNCHRONOUS = (
-    "replicated",
-    "partitioned",
-    "sharded",
-    "pipelined",
-    "asynchronous",
-)
-SHARINGS = (REPLICATED, PARTITIONED, SHARDED, PIPELINED, ASYNCHRONOUS)
-"""Ways in which workers share a step; `sharing` says what each is."""
+from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -39,10 +28,8 @@ class Conditions:
     """
     fractions: tuple[float, ...] | None = None
     """How much of the backward pass is over when each is ready; None: not known, and part of what is fitted."""
-    exchange: str = RING
-    """One of EXCHANGES."""
-    sharing: str = REPLICATED
-    """One of SHARINGS."""
+    exchange: Exchange = RING
+    sharing: Sharing = REPLICATED
     servers: int = 1
     """Of an exchange through servers."""
     prefetch: bool = False

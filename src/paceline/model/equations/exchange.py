@@ -6,9 +6,10 @@ import numpy as np
 
 from paceline.model.equations import collectives
 from paceline.model.equations.collectives import Wire
-from paceline.model.equations.conditions import HALVING, RING, SERVER, TREE, Conditions
+from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import INDEX
 from paceline.model.equations.step import Floats
+from paceline.plan.vocabulary import HALVING, RING, SERVER, TREE
 
 ALGORITHMS = {RING: collectives.ring, TREE: collectives.tree, HALVING: collectives.halving_doubling}
 HALVES = frozenset({"all_gather", "reduce_scatter"})

@@ -14,12 +14,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paceline.model.equations.conditions import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED, Conditions
+from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import message_costs, neighbours, served_s
 from paceline.model.equations.parameters import INDEX
 from paceline.model.equations.recurrence import last_end, pipelined, sharded
 from paceline.model.equations.servers import Service, asynchronous_step
 from paceline.model.equations.step import Floats, Profile, Stage
+from paceline.plan.vocabulary import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED, Sharing
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -145,7 +146,7 @@ def _part(latency_s: float, total_s: float) -> float:
     return latency_s / total_s if total_s else 0.0
 
 
-WAYS: dict[str, Callable[[Floats, Conditions, Work], Shown]] = {
+WAYS: dict[Sharing, Callable[[Floats, Conditions, Work], Shown]] = {
     REPLICATED: _replicated,
     PARTITIONED: _partitioned,
     SHARDED: _sharded,

@@ -14,11 +14,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from paceline.model.equations.conditions import ASYNCHRONOUS, Conditions
+from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import INDEX
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling, expected_slowest
 from paceline.model.equations.strategies import Work, shown
+from paceline.plan.vocabulary import ASYNCHRONOUS
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -11,15 +11,15 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import PacelineError
-from paceline.model.equations.conditions import REPLICATED, RING, Conditions
+from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import NAMES, as_mapping
 from paceline.model.equations.ready import Ready
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
+from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
+from paceline.stats.known_by import KnownBy
 
 VERSION = 1
-FITTED, GUESSED = "modelled", "guessed"
-"""Where a prediction comes from: records, or data sheets."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -76,8 +76,8 @@ class Calibration:
     """The model of one family."""
 
     family: ModelFamily
-    by: str
-    """FITTED or GUESSED."""
+    by: KnownBy
+    """MODELLED, from records; or GUESSED, from data sheets."""
     vector: Floats
     low: Floats
     high: Floats
@@ -96,8 +96,8 @@ class Calibration:
     """What the runs could not tell, in sentences."""
     remarks: tuple[str, ...] = ()
     """What makes the fit doubtful, in sentences."""
-    exchange: str = RING
-    sharing: str = REPLICATED
+    exchange: Exchange = RING
+    sharing: Sharing = REPLICATED
     every: int = 1
     passes: int = 1
     """As in conditions, of the largest run."""

@@ -18,12 +18,13 @@ from paceline.model.equations.ready import Ready
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import step_terms
-from paceline.model.fitting.calibration import FITTED, Calibration, Hull, ModelFamily
+from paceline.model.fitting.calibration import Calibration, Hull, ModelFamily
 from paceline.model.fitting.digest import digest_of
 from paceline.model.fitting.draws import LEVEL, anywhere, draws_of, together
 from paceline.model.fitting.observe import Manner, ObservedCollective, Training
 from paceline.model.fitting.problem import Evidence, Problem
 from paceline.plan.trial import Trial
+from paceline.stats.known_by import MODELLED
 
 LEAST_NOISE = 0.005
 """Runs of a real program are never known better than this."""
@@ -73,7 +74,7 @@ def fit(evidence: Evidence) -> Calibration:
     last = max(evidence.trainings, key=lambda one: one.trial.workers)
     return Calibration(
         family=evidence.family,
-        by=FITTED,
+        by=MODELLED,
         vector=vector,
         low=low,
         high=high,

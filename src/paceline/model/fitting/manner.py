@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from paceline.model.equations.conditions import REPLICATED
 from paceline.model.fitting.observe import Manner
 from paceline.plan.capabilities import Capabilities
 from paceline.plan.trial import Trial
+from paceline.plan.vocabulary import REPLICATED
 
 
 def manner_of(trial: Trial, capabilities: Capabilities) -> Manner:

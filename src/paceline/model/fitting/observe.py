@@ -11,11 +11,12 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from paceline.model.equations.conditions import REPLICATED, RING, Conditions
+from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.ready import Ready
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import Straggling, straggling_of
 from paceline.plan.trial import Trial
+from paceline.plan.vocabulary import ASYNCHRONOUS, REPLICATED, RING, Exchange, Sharing
 from paceline.record.phases import COMMUNICATION, FUSED
 from paceline.record.record import MEASUREMENT, Record
 from paceline.record.summary import (
@@ -28,8 +29,6 @@ from paceline.record.summary import (
     summarize,
 )
 
-ASYNCHRONOUS = "asynchronous"
-"""The class of strategies whose workers do not wait for each other."""
 DATA = "data"
 """The phase in which a rank waits for its batch."""
 HANDED_OVER = frozenset({COMMUNICATION, "update"})
@@ -83,10 +82,8 @@ class ObservedCollective:
 class Manner:
     """How a trial exchanges and is fed, as the caller knows it from the framework's capabilities."""
 
-    exchange: str = RING
-    """One of conditions.EXCHANGES."""
-    sharing: str = REPLICATED
-    """One of conditions.SHARINGS."""
+    exchange: Exchange = RING
+    sharing: Sharing = REPLICATED
     every: int = 1
     """Steps from one exchange to the next."""
     unknown: str = ""

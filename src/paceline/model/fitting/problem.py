@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 import numpy as np
 from scipy.optimize import least_squares
 
-from paceline.model.equations.conditions import SERVER
 from paceline.model.equations.exchange import collective_s
 from paceline.model.equations.parameters import DEFAULT, HIGH, INDEX, NAMES, UNKNOWNS
 from paceline.model.equations.ready import Ready
@@ -16,6 +15,7 @@ from paceline.model.equations.stragglers import Straggling
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import ModelFamily
 from paceline.model.fitting.observe import Manner, ObservedCollective, Training
+from paceline.plan.vocabulary import SERVER
 
 PRIOR = 1e-4
 """Weight of what is assumed against what was measured."""

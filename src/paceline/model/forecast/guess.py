@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import numpy as np
 
-from paceline.model.equations.conditions import RING
 from paceline.model.equations.parameters import as_vector
 from paceline.model.equations.ready import buckets_of, ready_of
-from paceline.model.fitting.calibration import GUESSED, Calibration, Hull, ModelFamily
+from paceline.model.fitting.calibration import Calibration, Hull, ModelFamily
 from paceline.model.forecast.catalogue import Device
+from paceline.plan.vocabulary import RING
+from paceline.stats.known_by import GUESSED
 from paceline.workloads.cost import cost
 from paceline.workloads.graph import Graph
 

@@ -12,12 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from paceline.model.equations.conditions import SERVER, Conditions
+from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.ready import buckets_of
 from paceline.model.equations.step import Buckets, Floats
 from paceline.model.equations.stragglers import Straggling
 from paceline.model.equations.terms import StepTerms, bottleneck, shares, step_terms
 from paceline.model.fitting.calibration import Calibration
+from paceline.plan.vocabulary import SERVER
+from paceline.stats.known_by import KnownBy
 
 LEVEL = 0.90
 WIDER_PER_DOUBLING = 0.5
@@ -59,8 +61,7 @@ class Prediction:
     """One configuration."""
 
     conditions: Conditions
-    by: str
-    """"modelled" or "guessed"."""
+    by: KnownBy
     step: Predicted
     throughput: Predicted
     efficiency: Predicted

@@ -10,11 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from paceline.model.equations.conditions import REPLICATED, Conditions
+from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import message_costs
 from paceline.model.equations.parameters import INDEX
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration
+from paceline.plan.vocabulary import REPLICATED
 
 MICROSECONDS = 1e6
 COMP_NODE, COMM_COLL_NODE = 4, 7

@@ -65,7 +65,7 @@ def parts_of(row: Row) -> list[Part]:
         if name == FUSED and row.phases_derived:
             parts += _inside(row.phases_derived, phase.time.value)
         else:
-            parts.append(Part(phase=name, seconds=phase.time.value, by=HOW.get(phase.by, phase.by), source=phase))
+            parts.append(Part(phase=name, seconds=phase.time.value, by=HOW[phase.by], source=phase))
     rest = whole - sum(part.seconds for part in parts)
     return [*parts, *([Part(phase=OTHER, seconds=rest, by="no timer")] if rest > 0.005 * whole else [])]
 
@@ -75,7 +75,7 @@ def _inside(derived: Mapping[str, Phase], fused: float) -> list[Part]:
         Part(
             phase=name,
             seconds=max(0.0, phase.time.value),
-            by=HOW_DERIVED.get(phase.by, phase.by),
+            by=HOW_DERIVED[phase.by],
             derived=True,
             source=phase,
         )

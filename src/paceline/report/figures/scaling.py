@@ -7,13 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from paceline.compare import Comparison, Quantity, Row, ScalingFamily, families
-from paceline.explain.finding import MEASURED, SIMULATED
 from paceline.model.forecast.predict import KNEE, Predicted, Prediction, knee
 from paceline.report import numbers
 from paceline.report.curve import LEFT, RIGHT, TOP, Curve, CurvePoint, panel, point_of
 from paceline.report.figures.figure import Figure, names_for
 from paceline.report.sheet import Cell, Line, Sheet, fields, measured, number, word
 from paceline.report.svg import WIDTH, Area, picture
+from paceline.stats.known_by import MEASURED, SIMULATED, KnownBy
 from paceline.units import format_count
 
 UPPER, LOWER, BETWEEN, BOTTOM = 300, 150, 84, 56
@@ -128,7 +128,7 @@ def _point(row: Row, quantity: Quantity) -> CurvePoint:
     )
 
 
-def _source(row: Row) -> str:
+def _source(row: Row) -> KnownBy:
     return SIMULATED if row.simulated else MEASURED
 
 
