@@ -126,7 +126,7 @@ def judged(case: Planted, folder: Path) -> dict[str, Any]:
     before, then = throughputs(snapshot.records), throughputs(after.snapshot().records)
     # What came later shares no rounds with what came before.
     gain = ratio_interval({LATER + repeat: value for repeat, value in then.items()}, before)
-    within = expected is not None and expected.low <= gain.value <= expected.high
+    within = expected is not None and bool(expected.contains(gain.value))
     return {
         "name": case.name,
         "named": first.cause,

@@ -16,7 +16,7 @@ import numpy as np
 
 from paceline.compare import Fairness, compare, gather
 from paceline.compare.runs import Runs
-from paceline.explain.finding import Range
+from paceline.explain.finding import promised
 from paceline.model.equations.parameters import as_vector
 from paceline.model.equations.ready import Ready
 from paceline.model.equations.terms import step_terms
@@ -181,6 +181,6 @@ def candidate(value: float, spread: float = 0.05, *, by: str = MODELLED, **chang
     """With an interval of so much in either direction."""
     trial = trial_of(**changes)
     runs = Runs(trial=trial, machine="here", fingerprint=None, measured=(), failed=(), retried=0)
-    found = Range(value=value, low=value / (1 + spread), high=value * (1 + spread))
+    found = promised(value, value / (1 + spread), value * (1 + spread))
     assert by != MEASURED
     return Candidate(trial=trial, throughput=found, by=by, runs=runs)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.explain.explanation import EfficiencyLoss, Explanation, Rung, Share, Yardstick
-from paceline.explain.finding import BANDWIDTH, COMPUTE, STRAGGLER, Finding, Number, Range, Remedy
+from paceline.explain.finding import BANDWIDTH, COMPUTE, STRAGGLER, Finding, Number, Remedy, promised
 from paceline.recommend.recommendation import Advice
 from paceline.stats.known_by import MEASURED, MODELLED
 
@@ -16,7 +16,7 @@ def make_finding(**changes):
         "cause": BANDWIDTH,
         "sentence": "The link carries gradients for a fifth of the step.",
         "share": 0.21,
-        "gain": Range(value=1.27, low=1.21, high=1.33),
+        "gain": promised(1.27, 1.21, 1.33),
         "by": MEASURED,
         "sure": "sure: timed on every rank",
         "numbers": (Number(name="exposed exchange", value=0.0134, unit="s", by=MEASURED),),

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from paceline.errors import PacelineError
-from paceline.explain.finding import Range
 from paceline.model.fitting.calibration import Calibration, write_calibrations
 from paceline.model.fitting.companions import companions
 from paceline.model.fitting.design import next_run
@@ -27,6 +26,7 @@ from paceline.run import Budget
 from paceline.run.conformance import REFERENCE
 from paceline.snapshot import Snapshot
 from paceline.spec import Study, parse_study
+from paceline.stats.estimate import Estimate
 from paceline.workbench import Watcher, Workbench
 
 
@@ -94,7 +94,7 @@ def try_out(bench: Workbench, wish: Wish, watcher: Watcher, budget: Budget) -> R
     Raises:
         PacelineError: as `Snapshot.advice`.
     """
-    predicted: dict[str, tuple[str, Range]] = {}
+    predicted: dict[str, tuple[str, Estimate]] = {}
 
     def propose(_records: Sequence[Record]) -> Proposal | None:
         if predicted:

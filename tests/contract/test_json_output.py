@@ -12,6 +12,7 @@ from typing import Any
 import jsonschema
 import pytest
 
+from paceline.cli.output import DOCUMENT_VERSION
 from schemas import SCHEMAS, SUFFIX, assert_valid, read_schema, validator
 from street import paceline, study_of, to_toml
 
@@ -39,6 +40,7 @@ COMMANDS = (
 LIBRARIES = ("trial", "facts", "proof", "collectives")
 """Schemas that others refer to; no command prints them."""
 
+ESTIMATE = {"value", "low", "high", "level", "unit", "by", "n_runs"}
 QUANTITY = {"value", "low", "high", "unit", "n_runs"}
 
 FAULTY = study_of(
@@ -74,7 +76,9 @@ def printed(folder: Path, *args: str, exit_code: int = 0, **extra: str) -> dict[
     ended = paceline(folder, *args, "--json", **extra)
 
     assert (ended.returncode, ended.stderr if ended.returncode != exit_code else "") == (exit_code, "")
-    return json.loads(ended.stdout)
+    document = json.loads(ended.stdout)
+    assert document["schema_version"] == DOCUMENT_VERSION
+    return document
 
 
 @pytest.mark.parametrize("path", sorted(SCHEMAS.glob(f"*{SUFFIX}")), ids=lambda path: path.name)
@@ -229,7 +233,7 @@ def test_compare_has_the_names_that_others_rely_on(place: Path, ran: dict[str, A
     comparison = printed(place, "compare", "study.toml")
 
     assert_valid("compare", comparison)
-    assert comparison == ran["comparison"]
+    assert comparison == {"schema_version": DOCUMENT_VERSION, **ran["comparison"]}
     for row in comparison["rows"]:
         assert {
             "trial",
@@ -409,9 +413,7 @@ def test_predict(place: Path, calibrated: dict[str, Any]) -> None:
     assert_valid("predict", found)
     assert [row["workers"] for row in found["rows"]] == [1, 2, 4, 8]
     for row in found["rows"]:
-        assert all(
-            set(row[name]) == {"value", "low", "high", "unit"} for name in ("step_s", "throughput", "efficiency")
-        )
+        assert all(set(row[name]) == ESTIMATE for name in ("step_s", "throughput", "efficiency"))
         assert row["extrapolated_by"] >= 1
         assert row["bottleneck"] in row["shares"]
         assert sum(row["shares"].values()) == pytest.approx(1)

@@ -225,7 +225,7 @@ def test_the_command_line_calibrates_predicts_and_answers_in_json(tmp_path):
     assert [row["workers"] for row in answer["rows"]] == [1, 2, 4, 8, 16]
     for row in answer["rows"]:
         assert row["step_s"]["low"] <= row["step_s"]["value"] <= row["step_s"]["high"]
-        assert set(row["throughput"]) == {"value", "low", "high", "unit"}
+        assert set(row["throughput"]) == {"value", "low", "high", "level", "unit", "by", "n_runs"}
         assert row["extrapolated_by"] == max(1, row["workers"] / 2)
         assert row["bottleneck"]
     assert answer["rows"][0]["efficiency"]["value"] == pytest.approx(1)

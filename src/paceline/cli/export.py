@@ -8,7 +8,7 @@ import argparse
 from pathlib import Path
 from typing import Any
 
-from paceline.cli.output import add_common, command, emit, say
+from paceline.cli.output import add_common, command, document, emit, say
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.record import MEASUREMENT, Record, last_attempts
@@ -55,9 +55,7 @@ def main(args: argparse.Namespace) -> int:
     if form == "json" and not args.output:
         emit(to_json(records, samples=args.samples))
         return 0
-    import json
-
-    text = to_csv(records) if form == "csv" else json.dumps(to_json(records, samples=args.samples), indent=1)
+    text = to_csv(records) if form == "csv" else document(to_json(records, samples=args.samples)) + "\n"
     if args.output:
         write_text(text, Path(args.output))
         say(f"written: {args.output} ({len(records)} run(s))")

@@ -6,11 +6,14 @@ import argparse
 import json
 import shutil
 import sys
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from paceline.snapshot import Snapshot
 
+DOCUMENT_VERSION = 2
+"""Of every JSON document; a reader can tell from it which fields to expect (docs/reference/json.md)."""
 WIDTH = 80
 """Columns that everything fits in."""
 
@@ -20,9 +23,14 @@ def say(message: str = "") -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def emit(data: Any) -> None:
-    """A result for a program."""
-    print(json.dumps(data, indent=1, allow_nan=False))
+def document(data: Mapping[str, Any]) -> str:
+    """A result for a program, as the text of a JSON document."""
+    return json.dumps({"schema_version": DOCUMENT_VERSION, **data}, indent=1, allow_nan=False)
+
+
+def emit(data: Mapping[str, Any]) -> None:
+    """Print a result for a program."""
+    print(document(data))
 
 
 def add_common(parser: argparse.ArgumentParser, *, store: bool = True) -> None:

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import argparse
-import json
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paceline.cli.compare import add_comparison_flags, recorded_snapshot
-from paceline.cli.output import WIDTH, add_common, command, say, show, tell_outdated, width
+from paceline.cli.output import WIDTH, add_common, command, document, say, show, tell_outdated, width
 from paceline.errors import PacelineError, StoreError
 from paceline.record.export import write_text
 from paceline.report.gather import environments_of, last_runs, machines_of, resources_of, source_of, timelines_of
@@ -129,7 +128,7 @@ def _text(args: argparse.Namespace, snapshot: Snapshot) -> str:
 def _document(args: argparse.Namespace, snapshot: Snapshot) -> str:
     from paceline.report.text import results_answer
 
-    document = {
+    fields = {
         "study": snapshot.study.name,
         "question": snapshot.study.question,
         "answer": results_answer(snapshot.results),
@@ -138,7 +137,7 @@ def _document(args: argparse.Namespace, snapshot: Snapshot) -> str:
         "environments": environments_of(snapshot.records),
         "repeat_with": command(args, "run", args.study, "--again"),
     }
-    return json.dumps(document, indent=1, allow_nan=False) + "\n"
+    return document(fields) + "\n"
 
 
 def _write(args: argparse.Namespace, data: ReportData) -> None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from paceline.explain.finding import Range, Remedy
-from paceline.explain.without import MOST_DRAWS, ModelledTrial, widened
+from paceline.explain.finding import Remedy, promised
+from paceline.explain.without import MOST_DRAWS, ModelledTrial
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.step import Floats
 from paceline.model.equations.terms import (
@@ -21,10 +21,11 @@ from paceline.model.equations.terms import (
     STRAGGLER,
 )
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.forecast.predict import step_of
+from paceline.model.forecast.predict import estimated, step_of
 from paceline.model.forecast.what_if import best_bucket, changed, parse_changes
 from paceline.plan.trial import Trial
 from paceline.spec.networks import NETWORKS
+from paceline.stats.estimate import Estimate
 from paceline.units import format_bytes
 
 FASTER = 3.0
@@ -78,23 +79,25 @@ def _input(case: Case) -> Remedy:
     )
 
 
-def _loaded(case: Case, what_if: str) -> Range:
+def _loaded(case: Case, what_if: str) -> Estimate:
     """What more loaders bring: perhaps nothing, where they take what computing needs; at most what no input would."""
     gain = _predicted(case, what_if)
-    return Range(value=gain.value, low=min(gain.low, 1.0), high=max(gain.high, _without_input(case).high))
+    low, high = gain.interval
+    return replace(gain, low=min(low, 1.0), high=max(high, _without_input(case).interval[1]))
 
 
-def _without_input(case: Case) -> Range:
+def _without_input(case: Case) -> Estimate:
     """Timers know this trial's input better than a model of all sizes. At most, what input takes from computing (cores,
     caches) is gone with it.
     """
-    modelled, most = case.setting.gain([INPUT]), case.setting.gain([INPUT, CONTENTION])
+    modelled = case.setting.gain([INPUT])
+    low, (_, high) = modelled.interval[0], case.setting.gain([INPUT, CONTENTION]).interval
     if INPUT not in case.measured:
-        return Range(value=modelled.value, low=modelled.low, high=most.high)
+        return replace(modelled, high=high)
     left = max(1 - case.measured[INPUT], LEAST_LEFT)
     unsure = float(np.exp(case.setting.calibration.residual))
     bare = max(left - case.measured.get(CONTENTION, 0.0), LEAST_LEFT)
-    return Range(value=1 / left, low=min(modelled.low, 1 / left / unsure), high=max(most.high, unsure / bare))
+    return replace(modelled, value=1 / left, low=min(low, 1 / left / unsure), high=max(high, unsure / bare))
 
 
 def _bandwidth(case: Case) -> Remedy:
@@ -161,7 +164,7 @@ def _contention(case: Case) -> Remedy:
             axes={"cluster.threads_per_worker": threads},
             # Threads that just take turns lose nothing; of those that spin while others want the core, nobody can tell
             # how much of what they compute is spinning.
-            gain=Range(value=1 / left, low=1.0, high=crowd / left),
+            gain=promised(1 / left, 1.0, crowd / left),
         )
     return Remedy(words="give computing and communication cores of their own, or use fewer threads", gain=None)
 
@@ -211,7 +214,7 @@ CHANGES: dict[str, Callable[[Case], Remedy]] = {
 }
 
 
-def _predicted(case: Case, what_if: str) -> Range:
+def _predicted(case: Case, what_if: str) -> Estimate:
     """Step now ÷ step after a change, by the model."""
     setting = case.setting
     calibration, conditions = changed(setting.calibration, setting.conditions, parse_changes(what_if))
@@ -220,7 +223,7 @@ def _predicted(case: Case, what_if: str) -> Range:
 
 def _ratio(
     setting: ModelledTrial, conditions: Conditions, after: Calibration | None = None, *, samples: float = 1.0
-) -> Range:
+) -> Estimate:
     """Throughput under other conditions ÷ throughput now; `samples` times as many a step."""
     before = setting.calibration
     after = after or before
@@ -231,4 +234,4 @@ def _ratio(
 
     pairs = zip(before.draws[:MOST_DRAWS], after.draws[:MOST_DRAWS], strict=True)
     draws = np.array([ratio(now, then) for now, then in pairs])
-    return widened(ratio(before.vector, after.vector), draws, before.residual)
+    return estimated(ratio(before.vector, after.vector), draws, before.residual, "1", before.by)

@@ -7,23 +7,18 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
-from paceline.stats.known_by import KnownBy
+from paceline.model.forecast.predict import LEVEL
+from paceline.stats.estimate import Estimate
+from paceline.stats.known_by import MODELLED, KnownBy
 
 COPY = "copy"
 CAUSES = (INPUT, COPY, COMPUTE, LATENCY, BANDWIDTH, CONTENTION, OVERHEAD, STRAGGLER)
 """What a moment of a step can be spent on, in the order in which a reader wants them."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Range:
-    """A number with its 90 % interval."""
-
-    value: float
-    low: float
-    high: float
-
-    def to_json(self) -> dict[str, float]:
-        return asdict(self)
+def promised(value: float, low: float, high: float) -> Estimate:
+    """A gain that follows from the trial's own timers and plain bounds."""
+    return Estimate(value=value, low=low, high=high, level=LEVEL, unit="1", by=MODELLED, n_runs=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -52,7 +47,7 @@ class Remedy:
     """Keys of a study and their new values, e.g. {"cluster.threads_per_worker": 1}; {}: no study can do it."""
     what_if: str = ""
     """The same for `predict --what-if`; "" where the model has no such input."""
-    gain: Range | None = None
+    gain: Estimate | None = None
     """Throughput after it ÷ before, as far as that can be said ahead."""
 
     def to_json(self) -> dict[str, Any]:
@@ -70,7 +65,7 @@ class Finding:
     """As a colleague would say it aloud."""
     share: float
     """Of the step."""
-    gain: Range | None
+    gain: Estimate | None
     """Step now ÷ step without this cause; None where nobody can tell."""
     by: KnownBy
     """Where the share comes from."""

@@ -7,10 +7,11 @@ from typing import Any
 
 from paceline.explain.changes import Case, change_for
 from paceline.explain.explanation import Share
-from paceline.explain.finding import COPY, Finding, Number, Range
+from paceline.explain.finding import COPY, Finding, Number, promised
 from paceline.explain.spent import Spent
 from paceline.explain.without import REMOVABLE
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
+from paceline.stats.estimate import Estimate
 from paceline.stats.known_by import DERIVED, MEASURED, MODELLED, SIMULATED, KnownBy, weakest
 from paceline.units import format_bytes, format_seconds
 
@@ -45,13 +46,13 @@ def _finding(
 ) -> Finding:
     cause = share.cause
     change = change_for(cause, case)
-    gain: Range | None = None
+    gain: Estimate | None = None
     if cause != COMPUTE:
         if cause in REMOVABLE:
             gain = case.setting.gain([cause])
         else:
             left = 1 / max(1 - share.best, 1e-3)
-            gain = Range(value=left, low=1.0, high=left)
+            gain = promised(left, 1.0, left)
     question = f"Is it {cause}? {change.words}" if change else ""
     return Finding(
         cause=cause,

@@ -28,15 +28,16 @@ PASSES_OVER_MEMORY = 4
 def by_model(setting: ModelledTrial, step_s: float) -> Yardstick:
     """Against the model that was fitted to all runs of the family."""
     said = predict(setting.calibration, setting.conditions).step
-    normal = said.low <= step_s <= said.high
-    words = "as expected" if normal else ("slower than" if step_s > said.high else "faster than") + " expected"
+    low, high = said.interval
+    normal = low <= step_s <= high
+    words = "as expected" if normal else ("slower than" if step_s > high else "faster than") + " expected"
     return Yardstick(
         name=MODEL,
         expected_s=said.value,
         ratio=step_s / said.value,
         normal=normal,
         sentence=f"{words}: the model says {format_seconds(said.value)} "
-        f"({format_seconds(said.low)} to {format_seconds(said.high)}, 90 %)",
+        f"({format_seconds(low)} to {format_seconds(high)}, {said.level:.0%})",
     )
 
 

@@ -8,14 +8,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from paceline.explain.explanation import Rung
-from paceline.explain.finding import Range
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import INDEX
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE
 from paceline.model.equations.terms import BANDWIDTH, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.forecast.predict import ends_of, step_of
+from paceline.model.forecast.predict import estimated, step_of
+from paceline.stats.estimate import Estimate
 
 GONE = {
     INPUT: ("input_s", "input_per_sample_s"),
@@ -54,18 +54,12 @@ class ModelledTrial:
         straggling = ALIKE if STRAGGLER in removed else self.calibration.straggling
         return step_of(moved, conditions, straggling)
 
-    def gain(self, removed: Collection[str]) -> Range:
+    def gain(self, removed: Collection[str]) -> Estimate:
         """Step now ÷ step without these causes, with its interval."""
         value = self.step_s() / self.step_s(removed)
         draws = self.calibration.draws[:MOST_DRAWS]
         ratios = [self.step_s((), draw) / self.step_s(removed, draw) for draw in draws]
-        return widened(value, np.array(ratios), self.calibration.residual)
-
-
-def widened(value: float, draws: Floats, own: float) -> Range:
-    """A factor with its interval."""
-    low, high = ends_of(value, draws, own)
-    return Range(value=value, low=low, high=high)
+        return estimated(value, np.array(ratios), self.calibration.residual, "1", self.calibration.by)
 
 
 def ladder(setting: ModelledTrial, measured_s: float) -> tuple[Rung, ...]:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from paceline.explain.finding import Finding, Range
+from paceline.explain.finding import Finding
 from paceline.plan import Catalog, Trial
 from paceline.recommend.candidates import Candidate, Known, set_apart
 from paceline.recommend.experiment import experiment
@@ -12,6 +12,7 @@ from paceline.recommend.objective import Goal, Wish
 from paceline.recommend.recommendation import Advice, Choice, Recommendation
 from paceline.recommend.search import PAID, Survey, front, gain, survey, to_try
 from paceline.recommend.switching import switching
+from paceline.stats.estimate import Estimate
 
 
 def advise(known: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]] | None = None) -> Advice:
@@ -118,10 +119,13 @@ def _beyond(candidate: Candidate) -> str:
     return f", {candidate.extrapolated}" if candidate.extrapolated else ""
 
 
-def _gained(gained: Range | None, present: Choice, goal: Goal) -> str:
+def _gained(gained: Estimate | None, present: Choice, goal: Goal) -> str:
     assert gained is not None
-    told = f"{gained.value:.2f} ({gained.low:.2f}–{gained.high:.2f}) times as {goal.praise} as {present.label}"
-    return told if gained.low > 1 or gained.high < 1 else f"{told}, which may be no gain"
+    ends = "" if gained.ends is None else " ({:.2f}–{:.2f})".format(*gained.ends)
+    told = f"{gained.value:.2f}{ends} times as {goal.praise} as {present.label}"
+    if gained.ends is None:
+        return f"{told}, by too few runs to be sure of any gain"
+    return f"{told}, which may be no gain" if gained.contains(1.0) else told
 
 
 def _at_the_top(ranked: Sequence[Recommendation]) -> bool:
@@ -141,7 +145,7 @@ def _unsure(first: Candidate, wish: Wish) -> list[str]:
         f"Its interval reaches beyond {within.words[key]}."
         for key, goal in PAID.items()
         if (most := getattr(within, key)) is not None
-        and goal.value(first.throughput, first.hosts, wish.prices).high > most
+        and (goal.value(first.throughput, first.hosts, wish.prices).high or 0.0) > most
     ]
     if first.row and first.row.n_failed:
         parts.append(f"{first.row.n_failed} of its {first.row.n_failed + first.row.n_runs} runs failed.")

@@ -9,14 +9,14 @@ from typing import Any
 
 from paceline.compare import Comparison, Fairness, Row
 from paceline.compare.runs import Runs
-from paceline.explain.finding import Range
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.forecast.predict import LEVEL
 from paceline.plan import Catalog, Trial
 from paceline.plan.vocabulary import StrategyClass
 from paceline.spec import Study
 from paceline.stats import mean_interval, ratio_interval
-from paceline.stats.known_by import MEASURED, SIMULATED, KnownBy
+from paceline.stats.estimate import Estimate
+from paceline.stats.known_by import DERIVED, MEASURED, SIMULATED, KnownBy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -41,7 +41,7 @@ class Candidate:
 
     trial: Trial
     """What was run, or would be."""
-    throughput: Range
+    throughput: Estimate
     """Samples a second."""
     by: KnownBy
     """MEASURED or SIMULATED where it was run, or where the model's word comes from: MODELLED, GUESSED."""
@@ -137,28 +137,38 @@ def _rounds(runs: Runs) -> dict[int, float]:
     return {repeat: value / scale for repeat, value in runs.by_round("throughput").items()}
 
 
-def interval_of(rounds: Mapping[int, float]) -> Range:
-    """The mean over two runs or more with the interval that predictions have."""
-    found = mean_interval(list(rounds.values()), LEVEL)
-    assert found.low is not None
-    assert found.high is not None
-    return Range(value=found.value, low=found.low, high=found.high)
+def interval_of(rounds: Mapping[int, float], by: KnownBy = MEASURED) -> Estimate:
+    """The mean over runs with an interval of the level that predictions have; two runs have none."""
+    mean = mean_interval(list(rounds.values()), LEVEL)
+    return Estimate(
+        value=mean.value,
+        low=mean.low,
+        high=mean.high,
+        level=LEVEL,
+        unit="samples/s",
+        by=by,
+        n_runs=mean.n_runs,
+    )
 
 
-def ratio(one: Candidate, other: Candidate) -> Range:
+def ratio(one: Candidate, other: Candidate) -> Estimate:
     """Throughput of one over that of the other: runs of two that were measured round by round, else independent."""
-    if one is other:
-        return Range(value=1.0, low=1.0, high=1.0)
-    if one.was_run and other.was_run:
-        found = ratio_interval(one.rounds, other.rounds, LEVEL)
-        if found.low is not None and found.high is not None:
-            return Range(value=found.value, low=found.low, high=found.high)
     a, b = one.throughput, other.throughput
-    value = a.value / b.value
+    known_by: KnownBy = next((side.by for side in (one, other) if not side.was_run), DERIVED)
+    runs = min((side.n_runs for side in (a, b) if side.n_runs is not None), default=None)
+    unknown = Estimate(value=a.value / b.value, low=None, high=None, level=LEVEL, unit="1", by=known_by, n_runs=runs)
+    if one is other:
+        return replace(unknown, low=1.0, high=1.0)
+    if one.was_run and other.was_run:
+        paired = ratio_interval(one.rounds, other.rounds, LEVEL)
+        if paired.low is not None:
+            return replace(unknown, value=paired.value, low=paired.low, high=paired.high)
+    if a.ends is None or b.ends is None:
+        return unknown
     # Ends of two independent normal logarithms, each at the same level.
-    down = math.hypot(math.log(a.value / a.low), math.log(b.high / b.value))
-    up = math.hypot(math.log(a.high / a.value), math.log(b.value / b.low))
-    return Range(value=value, low=value * math.exp(-down), high=value * math.exp(up))
+    down = math.hypot(math.log(a.value / a.ends[0]), math.log(b.ends[1] / b.value))
+    up = math.hypot(math.log(a.ends[1] / a.value), math.log(b.value / b.ends[0]))
+    return replace(unknown, low=unknown.value * math.exp(-down), high=unknown.value * math.exp(up))
 
 
 def settings(trial: Trial, catalog: Catalog) -> dict[str, Any]:

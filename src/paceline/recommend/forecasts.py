@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from paceline.compare.runs import Runs
-from paceline.explain.finding import Range
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration
@@ -144,10 +143,9 @@ class _Family:
     def _candidate(self, trial: Trial, said: Prediction) -> Candidate:
         trials = {runs.trial.id: runs for runs in self.members}
         near = nearest([runs.trial for runs in self.members], trial.workers, trial.workload.batch_per_worker)
-        found = said.throughput
         return Candidate(
             trial=trial,
-            throughput=Range(value=found.value, low=found.low, high=found.high),
+            throughput=said.throughput,
             by=self.calibration.by,
             runs=trials[near.id],
             memory_bytes=said.memory_bytes,

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from paceline.errors import PacelineError, did_you_mean
-from paceline.explain.finding import Range
 from paceline.plan.trial import Trial
 from paceline.plan.vocabulary import APPROXIMATE, ASYNCHRONOUS, EXACT, StrategyClass
+from paceline.stats.estimate import Estimate
 from paceline.units import BYTES, SECONDS, format_count, format_seconds, parse_quantity
 
 HOUR_S = 3600.0
@@ -58,30 +58,27 @@ class Goal:
     praise: str
     """What a better one is more of: "fast", "cheap"."""
 
-    def value(self, throughput: Range, hosts: int, prices: Prices) -> Range:
+    def value(self, throughput: Estimate, hosts: int, prices: Prices) -> Estimate:
         """Of so many samples a second on so many hosts."""
         scale = self.factor(prices) * (hosts if self.per_host else 1)
         if self.larger:
-            return scaled(throughput, scale)
-        samples = scale * known(prices.epoch)
-        return Range(value=samples / throughput.value, low=samples / throughput.high, high=samples / throughput.low)
+            return throughput.times(scale, self.unit)
+        return throughput.over(scale * known(prices.epoch), self.unit)
 
     def worth(self, hosts: int, others: int) -> float:
         """By what being on so many hosts, and not on others, multiplies what the same throughput is worth."""
         return others / hosts if self.per_host else 1.0
 
-    def text(self, value: Range) -> str:
+    def text(self, value: Estimate) -> str:
         """With the interval, e.g. "812 (790–840) samples/s"."""
         return f"{self.number(value)} {self.words}"
 
-    def number(self, value: Range) -> str:
+    def number(self, value: Estimate) -> str:
         """The same without its unit."""
-        low, high = self.shown(value.low), self.shown(value.high)
+        if value.ends is None:
+            return f"{self.shown(value.value)} ({value.n_runs} runs: no interval)"
+        low, high = map(self.shown, value.ends)
         return self.shown(value.value) if low == high else f"{self.shown(value.value)} ({low}–{high})"
-
-
-def scaled(number: Range, factor: float) -> Range:
-    return Range(value=number.value * factor, low=number.low * factor, high=number.high * factor)
 
 
 def known(number: float | None) -> float:

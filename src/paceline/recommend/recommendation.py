@@ -6,8 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.explain.finding import Finding, Range
+from paceline.explain.finding import Finding
 from paceline.plan.vocabulary import StrategyClass
+from paceline.stats.estimate import Estimate
 from paceline.stats.known_by import KnownBy
 
 
@@ -56,14 +57,14 @@ class Recommendation:
     """One choice of a ranked list."""
 
     choice: Choice
-    value: Range
+    value: Estimate
     """Of the goal, in its unit."""
     unit: str
     by: KnownBy
     """"measured", "simulated", "modelled" or "guessed"."""
-    throughput: Range
+    throughput: Estimate
     """Samples a second: what every goal rests on."""
-    gain: Range | None
+    gain: Estimate | None
     """Of the goal against the present choice, as a factor, above 1 is better; None: there is no present one."""
     tied: bool
     """Cannot be told apart from the first of the list."""
@@ -78,7 +79,7 @@ class Recommendation:
     def to_json(self) -> dict[str, Any]:
         return {
             **self.choice.to_json(),
-            "value": {**self.value.to_json(), "unit": self.unit},
+            "value": self.value.to_json(),
             "by": self.by,
             "throughput": self.throughput.to_json(),
             "gain": self.gain.to_json() if self.gain else None,

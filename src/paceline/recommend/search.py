@@ -7,15 +7,15 @@ from dataclasses import dataclass
 
 from paceline.compare import Comparison
 from paceline.errors import PacelineError, SpecError, did_you_mean
-from paceline.explain.finding import Range
 from paceline.plan import Trial
 from paceline.plan.expand import Catalog, cannot_host
 from paceline.recommend.candidates import Candidate, Known, identity, measured, ratio
 from paceline.recommend.comparable import one_list, stands_alone
 from paceline.recommend.experiment import fitting
 from paceline.recommend.forecasts import forecasts
-from paceline.recommend.objective import COST, EPOCH_TIME, Goal, Prices, Wish, scaled
+from paceline.recommend.objective import COST, EPOCH_TIME, Goal, Prices, Wish
 from paceline.stats import Verdict
+from paceline.stats.estimate import Estimate
 
 MOST_TRIALS = 3
 """Of a study that should settle a doubt: a few runs, not another study."""
@@ -91,9 +91,9 @@ def _merit(candidate: Candidate, goal: Goal) -> float:
     return candidate.throughput.value * goal.worth(candidate.hosts, 1)
 
 
-def gain(one: Candidate, other: Candidate, goal: Goal) -> Range:
+def gain(one: Candidate, other: Candidate, goal: Goal) -> Estimate:
     """By what factor one is better than the other."""
-    return scaled(ratio(one, other), goal.worth(one.hosts, other.hosts))
+    return ratio(one, other).times(goal.worth(one.hosts, other.hosts))
 
 
 def cannot_be_told_apart(first: Candidate, other: Candidate, goal: Goal, comparison: Comparison) -> bool:
@@ -103,8 +103,7 @@ def cannot_be_told_apart(first: Candidate, other: Candidate, goal: Goal, compari
         verdict = next((pair.verdict for pair in comparison.verdicts if {pair.a, pair.b} == keys), None)
         if verdict is not None:
             return verdict != Verdict.DIFFERENT.words
-    better = gain(first, other, goal)
-    return better.low <= 1 <= better.high
+    return gain(first, other, goal).contains(1.0) is not False
 
 
 def _check_names(rows: Sequence[Candidate], wish: Wish) -> None:

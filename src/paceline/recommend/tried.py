@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.explain.finding import Range
 from paceline.recommend.candidates import Candidate
+from paceline.stats.estimate import Estimate
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -17,8 +17,8 @@ class Tried:
     trial: str
     """Id."""
     label: str
-    predicted: Range
-    measured: Range | None
+    predicted: Estimate
+    measured: Estimate | None
     """None: its runs did not end well."""
     simulated: bool = False
     """Whether these runs drew their times from a law."""
@@ -28,7 +28,7 @@ class Tried:
         """Whether the measured value lies in the predicted interval; None where there is none."""
         if self.measured is None:
             return None
-        return self.predicted.low <= self.measured.value <= self.predicted.high
+        return self.predicted.contains(self.measured.value)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -41,7 +41,7 @@ class Tried:
         }
 
 
-def outcomes(predicted: Mapping[str, tuple[str, Range]], measured: Sequence[Candidate]) -> list[Tried]:
+def outcomes(predicted: Mapping[str, tuple[str, Estimate]], measured: Sequence[Candidate]) -> list[Tried]:
     """What became of predictions.
 
     Args:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from paceline.explain.finding import Range
 from paceline.recommend.objective import GOALS, THROUGHPUT
 from paceline.recommend.recommendation import Advice, Recommendation
 from paceline.recommend.tried import Tried
 from paceline.report.lists import items, paragraph, wrap
 from paceline.report.table import Column, draw
+from paceline.stats.estimate import Estimate
 
 MOST_ROWS = 10
 """Of the list; nobody reads further, and --json has all."""
@@ -65,8 +65,11 @@ def _table(advice: Advice, shown: Sequence[Recommendation], width: int) -> str:
     return f"{draw(names, columns, width)}\n(in brackets: 90 % intervals)"
 
 
-def _factor(gain: Range | None) -> str:
-    return "-" if gain is None else f"× {gain.value:.2f} ({gain.low:.2f}–{gain.high:.2f})"
+def _factor(gain: Estimate | None) -> str:
+    if gain is None:
+        return "-"
+    ends = "" if gain.ends is None else " ({:.2f}–{:.2f})".format(*gain.ends)
+    return f"× {gain.value:.2f}{ends}"
 
 
 def _against(place: int, one: Recommendation) -> str:

@@ -6,13 +6,14 @@ from collections.abc import Sequence
 from datetime import datetime, timezone
 
 from paceline.explain.explanation import Explanation
-from paceline.explain.finding import Finding, Range
+from paceline.explain.finding import Finding
 from paceline.explain.gap import Gap
 from paceline.explain.regression import ChangePoint
 from paceline.report.findings import LEAST_SHOWN, loss_words
 from paceline.report.glyphs import MEASURED
 from paceline.report.lists import items, wrap
 from paceline.report.table import Column, draw
+from paceline.stats.estimate import Estimate
 from paceline.units import format_seconds
 
 BAR = 24
@@ -63,9 +64,9 @@ def _finding(number: int, one: Finding, width: int) -> str:
     return "\n".join(lines)
 
 
-def factor(gain: Range) -> str:
+def factor(gain: Estimate) -> str:
     """E.g. "1.42 × (1.30–1.55)"."""
-    return f"{gain.value:.2f} × ({gain.low:.2f}–{gain.high:.2f})"
+    return "{:.2f} × ({:.2f}–{:.2f})".format(gain.value, *gain.interval)
 
 
 def _ladder(found: Explanation, width: int) -> str:

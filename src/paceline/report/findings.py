@@ -14,7 +14,10 @@ LEAST_SHOWN = 0.005
 def evidence_line(finding: Finding) -> str:
     """Its share, what would be gained, how sure that is."""
     gain = finding.gain
-    gained = "" if gain is None else f"; without it × {gain.value:.3g} as fast ({gain.low:.3g}–{gain.high:.3g}, 90 %)"
+    gained = ""
+    if gain is not None:
+        low, high = gain.interval
+        gained = f"; without it × {gain.value:.3g} as fast ({low:.3g}–{high:.3g}, {gain.level:.0%})"
     return f"{finding.cause}: {numbers.share(finding.share)} of the step, {finding.by}{gained}; {finding.sure}"
 
 

@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.model.equations.parameters import UNKNOWNS
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.forecast.predict import Predicted, Prediction
+from paceline.model.forecast.predict import Prediction
 from paceline.report.glyphs import IDEAL, MEASURED, UNSURE
 from paceline.report.table import Column, draw
+from paceline.stats.estimate import Estimate
 from paceline.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:  # a prediction needs none of them, and SciPy is slow to load
@@ -186,21 +187,22 @@ def _chart(predictions: Sequence[Prediction], width: int) -> str:
     digits = len(str(predictions[-1].conditions.workers))
     for one in predictions:
         kept = one.efficiency
-        bar = (MEASURED * round(min(1.0, kept.low) * length)).ljust(round(min(1.0, kept.high) * length), UNSURE)
+        low, high = (round(min(1.0, end) * length) for end in kept.interval)
+        bar = (MEASURED * low).ljust(high, UNSURE)
         lines.append(f"{one.conditions.workers:>{digits}}  {bar.ljust(length)[:length]}{IDEAL}  {kept.value:.0%}")
     return "\n".join(lines)
 
 
-def _seconds(number: Predicted) -> str:
-    return f"{format_seconds(number.value)} ({format_seconds(number.low)}–{format_seconds(number.high)})"
+def _seconds(number: Estimate) -> str:
+    return "{} ({}–{})".format(*map(format_seconds, (number.value, *number.interval)))
 
 
-def _plain(number: Predicted) -> str:
-    return f"{format_count(number.value)} ({format_count(number.low)}–{format_count(number.high)})"
+def _plain(number: Estimate) -> str:
+    return "{} ({}–{})".format(*map(format_count, (number.value, *number.interval)))
 
 
-def _percent(number: Predicted) -> str:
-    return f"{number.value:.0%} ({number.low:.0%}–{number.high:.0%})"
+def _percent(number: Estimate) -> str:
+    return "{:.0%} ({:.0%}–{:.0%})".format(number.value, *number.interval)
 
 
 FIGURES = ("mape", "median", "p95", "max", "bias", "spearman", "coverage")

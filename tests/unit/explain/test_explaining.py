@@ -9,7 +9,7 @@ import pytest
 
 from paceline.explain.changes import Case, change_for
 from paceline.explain.explanation import Share
-from paceline.explain.finding import CAUSES, COPY, Finding, Number, Range
+from paceline.explain.finding import CAUSES, COPY, Finding, Number, promised
 from paceline.explain.findings import findings_of
 from paceline.explain.shares import loss_between, seconds_by_cause, shares_of
 from paceline.explain.spent import EXCHANGE, Spent
@@ -138,7 +138,7 @@ def test_too_many_threads_are_counted():
 
     assert "4 of them want 2 cores" in finding.sentence
     assert finding.change.axes == {"cluster.threads_per_worker": 1}
-    assert finding.change.gain == Range(value=pytest.approx(1 / 0.6), low=1.0, high=pytest.approx(2 / 0.6))
+    assert finding.change.gain == promised(pytest.approx(1 / 0.6), 1.0, pytest.approx(2 / 0.6))
 
 
 def test_hosts_that_are_parts_of_one_machine_share_its_cores():

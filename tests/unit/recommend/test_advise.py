@@ -5,7 +5,7 @@ from dataclasses import replace
 import pytest
 
 from advice import candidate, known, known_from, records_of, trial_of
-from paceline.explain.finding import COMPUTE, Finding, Number, Range
+from paceline.explain.finding import COMPUTE, Finding, Number, promised
 from paceline.plan import expand
 from paceline.recommend.advise import advise
 from paceline.recommend.candidates import measured
@@ -73,7 +73,7 @@ def test_each_choice_has_its_value_gain_and_cost_of_switching():
     present = next(one for one in found.ranked if one.choice.label.endswith("1 worker · batch 8"))
 
     assert present.switching == ""
-    assert present.gain == Range(value=1.0, low=1.0, high=1.0)
+    assert (present.gain.value, present.gain.ends) == (1.0, (1.0, 1.0))
     assert {one.unit for one in found.ranked} == {"currency"}
     for one in found.ranked:
         assert one.value.low <= one.value.value <= one.value.high
@@ -163,9 +163,9 @@ def test_predictions_that_were_tried_are_held_against_what_came_out():
     records = [make_record(trial=trial, step_s=0.05, repeat=repeat) for repeat in range(3)]
     rows, _ = measured(known_from(records))
     value = rows[0].throughput.value
-    said = {rows[0].identity: ("a", Range(value=value, low=0.9 * value, high=1.1 * value))}
-    inside, lost = outcomes({**said, "gone": ("b", Range(value=1.0, low=0.9, high=1.1))}, rows)
-    (outside,) = outcomes({rows[0].identity: ("a", Range(value=2 * value, low=1.9 * value, high=3 * value))}, rows)
+    said = {rows[0].identity: ("a", promised(value, 0.9 * value, 1.1 * value))}
+    inside, lost = outcomes({**said, "gone": ("b", promised(1.0, 0.9, 1.1))}, rows)
+    (outside,) = outcomes({rows[0].identity: ("a", promised(2 * value, 1.9 * value, 3 * value))}, rows)
 
     assert (inside.trial, inside.inside) == (trial.id, True)
     assert outside.inside is False

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import pytest
 
 from paceline.errors import PacelineError
-from paceline.explain.finding import Range
+from paceline.explain.finding import promised
 from paceline.recommend.objective import GOALS, Bound, Prices, Within, parse_within, wish_for
 
-SPEED = Range(value=100.0, low=80.0, high=125.0)
+SPEED = replace(promised(100.0, 80.0, 125.0), unit="samples/s")
 PRICES = Prices(epoch=3600.0, price=2.0, power=300.0)
 
 

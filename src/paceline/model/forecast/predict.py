@@ -7,7 +7,7 @@ model itself gets wrong (conformal, from held-out trials), which grows with ever
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,7 @@ from paceline.model.equations.stragglers import Straggling
 from paceline.model.equations.terms import StepTerms, bottleneck, shares, step_terms
 from paceline.model.fitting.calibration import Calibration
 from paceline.plan.vocabulary import SERVER
+from paceline.stats.estimate import Estimate
 from paceline.stats.known_by import KnownBy
 
 LEVEL = 0.90
@@ -33,38 +34,14 @@ KNEE = 0.8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Predicted:
-    """A number with its 90 % interval."""
-
-    value: float
-    low: float
-    high: float
-    unit: str
-
-    def to_json(self) -> dict[str, Any]:
-        return {"value": self.value, "low": self.low, "high": self.high, "unit": self.unit}
-
-    def over(self, number: float, unit: str) -> Predicted:
-        """The number ÷ this."""
-        return Predicted(value=number / self.value, low=number / self.high, high=number / self.low, unit=unit)
-
-    def at_most(self, number: float) -> Predicted:
-        """The same, if nothing can be above a number; a value that is above stays."""
-        return replace(self, high=max(self.value, min(self.high, number)))
-
-    def times(self, factor: float, unit: str) -> Predicted:
-        return Predicted(value=self.value * factor, low=self.low * factor, high=self.high * factor, unit=unit)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
     """One configuration."""
 
     conditions: Conditions
     by: KnownBy
-    step: Predicted
-    throughput: Predicted
-    efficiency: Predicted
+    step: Estimate
+    throughput: Estimate
+    efficiency: Estimate
     """Throughput a worker over that of one worker alone with the same batch."""
     terms: StepTerms
     bottleneck: str
@@ -104,8 +81,8 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     steps = _steps(calibration, conditions)
     factor, what = calibration.hull.beyond(conditions)
     own = calibration.residual * (1 + WIDER_PER_DOUBLING * np.log2(factor))
-    step = _interval(terms.step_s, steps, own, "s")
-    kept = _interval(single / terms.step_s, _steps(calibration, alone) / steps, own, "1").at_most(1.0)
+    step = estimated(terms.step_s, steps, own, "s", calibration.by)
+    kept = estimated(single / terms.step_s, _steps(calibration, alone) / steps, own, "1", calibration.by).at_most(1.0)
     samples = conditions.workers * conditions.samples
     words = f"extrapolated × {factor:.2g} beyond {what} that were run" if what else ""
     memory = calibration.memory
@@ -134,18 +111,21 @@ def step_of(vector: Floats, conditions: Conditions, straggling: Straggling) -> f
     return max(step_terms(vector, conditions, straggling).step_s, TINY)
 
 
-def _interval(value: float, draws: Floats, own: float, unit: str) -> Predicted:
-    low, high = ends_of(value, draws, own)
-    return Predicted(value=value, low=low, high=high, unit=unit)
-
-
-def ends_of(value: float, draws: Floats, own: float) -> tuple[float, float]:
-    """Of an interval: the spread of the draws around the value, and the model's own error, as independent."""
+def estimated(value: float, draws: Floats, own: float, unit: str, by: KnownBy) -> Estimate:
+    """What a model says, with its interval: the spread of the draws and the model's own error, as independent."""
     tail = (1 - LEVEL) / 2
     logs = np.log(np.maximum(draws, TINY) / value) if len(draws) else np.zeros(1)
     down, up = np.quantile(logs, [tail, 1 - tail])
     low, high = -np.hypot(min(down, 0.0), own), np.hypot(max(up, 0.0), own)
-    return value * float(np.exp(low)), value * float(np.exp(high))
+    return Estimate(
+        value=value,
+        low=value * float(np.exp(low)),
+        high=value * float(np.exp(high)),
+        level=LEVEL,
+        unit=unit,
+        by=by,
+        n_runs=None,
+    )
 
 
 def conditions_for(

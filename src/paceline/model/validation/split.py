@@ -87,7 +87,7 @@ def validate_family(evidence: Evidence, known: Sequence[Training], asked: Sequen
         model = make()
         model.fit([_point(one) for one in known])
         predicted[model.name] = np.maximum(model.predict(points), 1e-12)
-    intervals = np.array([one.step.low for one in said]), np.array([one.step.high for one in said])
+    intervals = np.array([one.step.interval[0] for one in said]), np.array([one.step.interval[1] for one in said])
     return GroupResult(
         group=evidence.family.label,
         n_fit=len(known),

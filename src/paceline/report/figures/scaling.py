@@ -7,12 +7,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from paceline.compare import Comparison, Quantity, Row, ScalingFamily, families
-from paceline.model.forecast.predict import KNEE, Predicted, Prediction, knee
+from paceline.model.forecast.predict import KNEE, Prediction, knee
 from paceline.report import numbers
 from paceline.report.curve import LEFT, RIGHT, TOP, Curve, CurvePoint, panel, point_of
 from paceline.report.figures.figure import Figure, names_for
 from paceline.report.sheet import Cell, Line, Sheet, fields, measured, number, word
 from paceline.report.svg import WIDTH, Area, picture
+from paceline.stats.estimate import Estimate
 from paceline.stats.known_by import MEASURED, SIMULATED, KnownBy
 from paceline.units import format_count
 
@@ -211,6 +212,6 @@ def _predicted_line(name: str, base: str, one: Prediction) -> Line:
     )
 
 
-def _predicted(said: Predicted, factor: float, unit: str) -> Cell:
-    value, low, high = (format_count(number * factor) for number in (said.value, said.low, said.high))
+def _predicted(said: Estimate, factor: float, unit: str) -> Cell:
+    value, low, high = (format_count(number * factor) for number in (said.value, *said.interval))
     return Cell(text=f"{value}{unit} ({low}–{high})", value=said.value, low=said.low, high=said.high)
