@@ -29,6 +29,7 @@ from paceline.plan import Catalog, Plan, PlannedRun, Proposal, Trial, expand, sc
 from paceline.plan.estimate import make_estimate
 from paceline.plan.proof import ProofCase, runs_of
 from paceline.record import MEASUREMENT, PROOF, OutcomeKind, Record, Store
+from paceline.record.store import Attempt
 from paceline.run import Bench, Budget, Equipment, campaign, clear_scratch, machine_lock, run_once
 from paceline.run.conformance import REFERENCE, cases_of
 from paceline.run.host_state import machine
@@ -171,14 +172,17 @@ class Workbench:
                 here = machine()["id"]
                 limits = {trial.id: trial.limits for trial in (*proofs, *(e.trial for e in expanded))}
                 worker = worker_digest()
+                attempted = store.attempted(here)
+                attempts = {(run.trial_id, run.repeat): run.attempt + 1 for run in sorted(attempted, key=_by_attempt)}
+                last = {(run.trial_id, run.repeat): run for run in sorted(attempted, key=_by_attempt)}
                 done = {
-                    (r.trial.id, r.repeat): r.outcome.kind.value
-                    for r in last_attempts(store.records(trial_ids=ids, machine=here, with_samples=False))
+                    key: run.outcome.value
+                    for key, run in last.items()
                     # What other limits have ended says nothing about these, nor what other adapters have shown.
-                    if (r.ok or r.trial.limits == limits[r.trial.id])
-                    and (r.kind != PROOF or r.inputs.get("worker") == worker)
+                    if (run.outcome is OutcomeKind.OK or run.limits == limits.get(run.trial_id))
+                    and (run.kind != PROOF or run.worker == worker)
                 }
-                attempts, seen = store.attempts(here), store.recent_elapsed(ids, here)
+                seen = store.recent_elapsed(ids, here)
         estimate = make_estimate(catalog.capabilities, self.workload, seen)
         return schedule(
             self.study,
@@ -408,6 +412,10 @@ def environment_of(
         return load_environment(framework.environment)
     # What imports packages of the user's is another environment with each of them; what imports none is not.
     return ExistingInterpreter(sys.executable) if framework.imports_packages else HostInterpreter()
+
+
+def _by_attempt(run: Attempt) -> int:
+    return run.attempt
 
 
 def last_attempts(records: Sequence[Record]) -> list[Record]:

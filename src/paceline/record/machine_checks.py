@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from paceline.record.lockstep import floats, granted
 from paceline.record.phases import COMMUNICATION
 from paceline.record.record import Doubt, Record
-from paceline.record.summary import floats, phase_columns
+from paceline.record.summary import phase_columns
 
 IDLE_PHASES = frozenset({"data", COMMUNICATION})
 """Phases in which a rank may rightly wait without using its core."""
@@ -78,7 +79,7 @@ def _starved(record: Record, measured: pa.Table) -> Iterator[Doubt]:
         if int(r) not in waiting
     }
     worst = min(got, key=got.__getitem__, default=None)
-    if worst is not None and got[worst] < (1 - STARVED_LIMIT) * _granted(record):
+    if worst is not None and got[worst] < (1 - STARVED_LIMIT) * granted(record):
         yield Doubt(
             code="starved",
             message=f"rank {worst} got a core for {got[worst]:.0%} of the time it computed: others ran there",
@@ -95,7 +96,7 @@ def _neighbours(record: Record) -> Iterator[Doubt]:
     if steal is not None and steal > STEAL_LIMIT:
         seen.append(f"the hypervisor gave {steal:.1%} of the CPU time to other guests")
     # Sharing cores on purpose, holding hosts to a share of one, keeping cores awake: pressure of our own making.
-    own = record.trial.cluster.oversubscribe or _granted(record) < 1.0 or (record.state.get("site") or {}).get("awake")
+    own = record.trial.cluster.oversubscribe or granted(record) < 1.0 or (record.state.get("site") or {}).get("awake")
     if not own:
         pressure = _number(record.state, "during", "cpu_pressure_some")
         if pressure is not None and pressure > PRESSURE_LIMIT:
@@ -158,12 +159,6 @@ def _shared_cores(record: Record) -> Iterator[Doubt]:
             message=f"{wanted} threads ran on {physical} physical cores: hardware threads take turns on one core",
             hint="compare it with nothing that had cores of its own; use fewer workers or threads",
         )
-
-
-def _granted(record: Record) -> float:
-    """Share of its cores that a host was given, where a site holds it to one."""
-    site = record.state.get("site") or {}
-    return float(site.get("core_share", 1.0)) / float(site.get("dilation", 1.0))
 
 
 def _number(state: Mapping[str, Any], when: str, key: str) -> float | None:
