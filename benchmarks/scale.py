@@ -140,7 +140,12 @@ def record_of(trial: Trial, place: int, repeat: int, here: Mapping[str, object])
         transfer_s=exchange,
         jitter=0.02,
         random_seed=place * RUNS + repeat,
-        facts={"threads": 1, "blas": "none", "bucket_bytes": [2**20] * 4, "variables": {"OMP_NUM_THREADS": "1"} | PADDING},
+        facts={
+            "threads": 1,
+            "blas": "none",
+            "bucket_bytes": [2**20] * 4,
+            "variables": {"OMP_NUM_THREADS": "1"} | PADDING,
+        },
         resources={"period_s": 0.5, "network": None},
         meter=meter_table([{"t_s": 0.5 * look, "processes": processes} for look in range(8)]),
         machines=machines_of([host], "local", here),
@@ -161,9 +166,7 @@ def measured(name: str, study: Path, store: Path, runs: int, smaller: Row | None
     growth = None if smaller is None else seconds / smaller.seconds
     within = seconds <= MOST_S[name] and peak <= MOST_BYTES and (growth or 0.0) <= MOST_GROWTH
     say(f"{name}: {seconds:.2f} s, {peak / 1e6:.0f} MB")
-    return Row(
-        name=name, runs=runs, seconds=seconds, peak_bytes=peak, growth=growth, holds=within if smaller else True
-    )
+    return Row(name=name, runs=runs, seconds=seconds, peak_bytes=peak, growth=growth, holds=within if smaller else True)
 
 
 def once(argv: Sequence[str]) -> tuple[float, int]:
