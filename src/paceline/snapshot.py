@@ -19,7 +19,7 @@ from paceline.plan.expand import require_cores
 from paceline.plan.proof import runs_of
 from paceline.plan.resume import LastAttempt, done_runs, repeats_again
 from paceline.prepared import PreparedStudy
-from paceline.record import MEASUREMENT, PROOF, Record, Store, last_attempts
+from paceline.record import MEASUREMENT, PROOF, OutcomeKind, Record, Store
 from paceline.record.reading import Reading
 from paceline.run.host_state import machine
 from paceline.run.worker_source import worker_digest
@@ -145,20 +145,20 @@ class Snapshot:
             return [], {}, {}
         here, ids = machine()["id"], [trial.id for trial in trials]
         with Store.open(self.folder) as store:
-            records = last_attempts(store.records(trial_ids=ids, machine=here, with_samples=False))
-            counts, elapsed = store.attempts(here), store.recent_elapsed(ids, here)
+            attempted, elapsed = store.attempted(here), store.recent_elapsed(ids, here)
+        last = {(run.trial_id, run.repeat): run for run in sorted(attempted, key=lambda run: run.attempt)}
         attempts = [
             LastAttempt(
-                trial=record.trial.id,
-                repeat=record.repeat,
-                outcome=record.outcome.kind.value,
-                ok=record.ok,
-                limits=record.trial.limits,
-                proof_by=(record.input_facts.worker or "") if record.kind == PROOF else None,
+                trial=run.trial_id,
+                repeat=run.repeat,
+                outcome=run.outcome.value,
+                ok=run.outcome is OutcomeKind.OK,
+                limits=run.limits,
+                proof_by=(run.worker or "") if run.kind == PROOF else None,
             )
-            for record in records
+            for run in last.values()
         ]
-        return attempts, counts, elapsed
+        return attempts, {key: run.attempt + 1 for key, run in last.items()}, elapsed
 
     @cached_property
     def records(self) -> list[Record]:

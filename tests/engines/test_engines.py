@@ -132,7 +132,7 @@ def test_one_study_runs_by_every_engine_and_all_comes_home(engine: Engine, tmp_p
     assert [host["address"] for host in record.hosts] == engine.hosts.addresses
     steps = record.samples.select(["rank", "kind"]).to_pylist()
     assert [steps.count({"rank": rank, "kind": "measured"}) for rank in (0, 1)] == [12, 12]
-    assert {name for sample in record.resources["samples"] for name in sample["processes"]} == {"worker0", "worker1"}
+    assert set(record.meter["process"].to_pylist()) == {"worker0", "worker1"}
     assert record.resources["network"]["scope"] == "hosts"
     site = record.state["site"]
     assert len(record.state["hosts"]) == 2

@@ -35,6 +35,8 @@ FAILED_ALIKE: dict[OutcomeKind, RowOutcome] = {
     OutcomeKind.UNAVAILABLE: "unavailable",
 }
 """How all runs of a row failed → its word; others, and a mixture: "failed"."""
+WITHOUT_NUMBERS = frozenset({"samples-missing", "samples-damaged"})
+"""Doubts of a run whose samples cannot be relied on: it keeps its place and gives no numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -243,7 +245,9 @@ def _outcome(runs: Runs, skip: str | None) -> tuple[RowOutcome, str | None]:
         if runs.measured:
             return "ok", None
         if runs.machine is not None:
-            return "no numbers", "its runs ended well, but no step was measured"
+            lost = {doubt.code for record in runs.empty for doubt in record.doubts} & WITHOUT_NUMBERS
+            why = "their samples are missing or damaged" if lost else "no step was measured"
+            return "no numbers", f"its runs ended well, but {why}"
         return ("skipped", skip) if skip else ("not run", "no record yet")
     reasons = Counter(_why(record.outcome.stage, record.outcome.reason) for record in runs.failed)
     kinds = {record.outcome.kind for record in runs.failed}
@@ -264,7 +268,7 @@ def _why(stage: str | None, reason: str | None) -> str:
 
 def _warnings(runs: Runs) -> tuple[RowWarning, ...]:
     found: dict[DoubtCode, RowWarning] = {}
-    for record, _ in runs.measured:
+    for record in (*(record for record, _ in runs.measured), *runs.empty):
         seen = {doubt.code: doubt for doubt in reversed(record.doubts)}
         for code, doubt in seen.items():
             first = found.get(code)

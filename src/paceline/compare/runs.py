@@ -26,6 +26,8 @@ class Runs:
     """Digest of the environment as it was seen; None when no run came that far."""
     measured: tuple[tuple[Record, RunSummary], ...]
     """Runs that ended well and have numbers, by repeat."""
+    empty: tuple[Record, ...] = ()
+    """Runs that ended well and have none: no step was measured, or their samples are missing or damaged."""
     failed: tuple[Record, ...]
     """Runs whose last attempt did not end well."""
     retried: int
@@ -96,6 +98,7 @@ def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
                 machine=key[0],
                 fingerprint=key[1],
                 measured=measured,
+                empty=tuple(run for run in runs if summarize(run) is None),
                 failed=tuple(failed.get(key, ())),
                 retried=retried.get(key, 0),
             )

@@ -4,13 +4,17 @@ Same question: same graph, batch, input, workers, hosts, network, device, site a
 differ is what the reader chooses between: framework, strategy, knobs, threads, versions. Strategy classes,
 and simulated and measured times, are never ranked in one list, so such pairs are not formed; pairs of
 different machines, or of frameworks without a fairness proof, are formed and refused in words.
+
+A question with up to ALL_PAIRS answers is answered by every pair of them. With more, the reader wants to know which is
+the fastest and by how much: the fastest is compared with each of the others, and no other pair is formed.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
+from statistics import fmean
 from typing import Any, Final, Literal
 
 from paceline.compare.fairness import NO_PROOF, NOT_COMPARABLE, Fairness
@@ -20,6 +24,10 @@ from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
 from paceline.stats import equivalent, holm, ratio_interval, shared_spread, verdict
 from paceline.stats.verdict import VerdictWords
+
+ALL_PAIRS = 12
+"""Answers to one question of which every pair is compared: 66 pairs are as many as anybody reads, and as many
+frameworks, strategies and settings as are set side by side by hand. A sweep of more asks for the best."""
 
 RefusalWord = Literal["no proof", "not comparable", "different machines"]
 """Why two rows are not ranked."""
@@ -71,37 +79,36 @@ def judge(
     across_machines: bool = False,
     fairness: Fairness | None = None,
 ) -> list[PairVerdict]:
-    """Verdicts on all pairs that answer the same question; Holm's correction over those with a p value."""
+    """Verdicts on the pairs that answer the same question.
+
+    Holm's correction counts all of them that have a p value, and those that were not formed as well: which row is the
+    fastest of many was seen in the same runs.
+    """
     pairs: list[PairVerdict] = []
     equal_p: list[float] = []
     tested: list[int] = []
-    measured = [i for i, group in enumerate(groups) if group.measured]
-    questions = {i: question(groups[i].trial) for i in measured}
-    alike = [(i, j) for i, j in combinations(measured, 2) if questions[i] == questions[j]]
+    throughputs = [group.by_round("throughput") for group in groups]
+    alike, unlisted = _pairs(groups, throughputs, across_machines=across_machines)
     refusals = {
         (i, j): refusal(groups[i], groups[j], across_machines=across_machines, fairness=fairness or Fairness())
         for i, j in alike
     }
     # What two machines, or two computations, differ by says nothing about how runs of one spread.
     spread = shared_spread(
-        [
-            (groups[i].by_round("throughput"), groups[j].by_round("throughput"))
-            for (i, j), refused in refusals.items()
-            if refused is None
-        ]
+        [(throughputs[i], throughputs[j]) for (i, j), refused in refusals.items() if refused is None]
     )
     for (i, j), refused in refusals.items():
         a, b = groups[i], groups[j]
         if refused is not None:
             pairs.append(_refused_pair(keys[i], keys[j], *refused, margin=margin, n_runs=_fewer(a, b)))
             continue
-        if _mean_order(a, b):
-            i, j, a, b = j, i, b, a  # noqa: PLW2901 - the faster one is called a
-        left, right = a.by_round("throughput"), b.by_round("throughput")
-        ratio = ratio_interval(left, right, spread=spread)
+        ratio = ratio_interval(throughputs[i], throughputs[j], spread=spread)
+        if ratio.value < 1:
+            i, j, a, b = j, i, b, a  # noqa: PLW2901 - the faster one is called a, over the rounds that count
+            ratio = ratio_interval(throughputs[i], throughputs[j], spread=spread)
         if ratio.low is not None:
             tested.append(len(pairs))
-            equal_p.append(equivalent(left, right, margin, spread))
+            equal_p.append(equivalent(throughputs[i], throughputs[j], margin, spread))
         pairs.append(
             PairVerdict(
                 a=keys[i],
@@ -118,10 +125,33 @@ def judge(
                 note=_note(a, b, spread_known=ratio.low is not None),
             )
         )
-    adjusted = holm([pairs[k].p or 0.0 for k in tested])
-    for k, different_p, same_p in zip(tested, adjusted, holm(equal_p), strict=True):
+    adjusted = holm([pairs[k].p or 0.0 for k in tested], further=unlisted)
+    for k, different_p, same_p in zip(tested, adjusted, holm(equal_p, further=unlisted), strict=True):
         pairs[k] = replace(pairs[k], p_adjusted=different_p, verdict=verdict(different_p, same_p).words)
     return pairs
+
+
+def _pairs(
+    groups: Sequence[Runs], throughputs: Sequence[Mapping[int, float]], *, across_machines: bool
+) -> tuple[list[tuple[int, int]], int]:
+    """Pairs of groups to compare, in table order, and how many more answer the same question and are not formed."""
+    answers: dict[tuple[Any, ...], list[int]] = {}
+    for index, group in enumerate(groups):
+        if group.measured:
+            answers.setdefault(question(group.trial), []).append(index)
+    pairs, unlisted = [], 0
+    for rows in answers.values():
+        if len(rows) <= ALL_PAIRS:
+            pairs += list(combinations(rows, 2))
+            continue
+        # Of each machine the fastest: those of two machines would only be refused.
+        machines = {None if across_machines else groups[row].machine: row for row in rows}
+        for machine in machines:
+            here = [row for row in rows if across_machines or groups[row].machine == machine]
+            best = max(here, key=lambda row: fmean(throughputs[row].values()))
+            pairs += [(min(best, row), max(best, row)) for row in here if row != best]
+            unlisted += (len(here) - 1) * (len(here) - 2) // 2
+    return sorted(pairs), unlisted
 
 
 def question(trial: Trial) -> tuple[Any, ...]:
@@ -205,8 +235,3 @@ def _note(a: Runs, b: Runs, *, spread_known: bool) -> str | None:
 
 def _fewer(a: Runs, b: Runs) -> int:
     return min(len(a.measured), len(b.measured))
-
-
-def _mean_order(a: Runs, b: Runs) -> bool:
-    """Whether b is the faster, over the rounds that count."""
-    return ratio_interval(a.by_round("throughput"), b.by_round("throughput")).value < 1

@@ -16,23 +16,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from paceline.explain.finding import COPY
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import straggling_of
 from paceline.model.equations.terms import COMPUTE, CONTENTION, INPUT, OVERHEAD, STRAGGLER
-from paceline.model.fitting.observe import DATA, PASSES, late_input_s
+from paceline.model.fitting.observe import late_input_s
 from paceline.plan.vocabulary import ASYNCHRONOUS
+from paceline.record.lockstep import DATA, PASSES
 from paceline.record.phases import COMMUNICATION, FUSED
 from paceline.record.record import Record
-from paceline.record.summary import RunSummary, by_step, floats, measured_samples, phase_columns, summarize
+from paceline.record.summary import RunSummary, summarize
 from paceline.stats import mean_interval
 from paceline.stats.known_by import DERIVED, MEASURED, SIMULATED, KnownBy, weakest
 
 EXCHANGE = "exchange"
 """Latency and bandwidth together: timers cannot tell them apart."""
-STARVED = "starved_s"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -86,43 +84,42 @@ def spent_of(records: Sequence[Record]) -> Spent | None:
 def _source(record: Record) -> KnownBy:
     if record.trial.framework.simulated:
         return SIMULATED
-    fused = record.samples is not None and f"phase.{FUSED}" in record.samples.column_names
-    return DERIVED if fused else MEASURED
+    summary = summarize(record)
+    return DERIVED if summary is not None and FUSED in summary.phases else MEASURED
 
 
 def _of_run(record: Record) -> tuple[dict[str, float], int | None] | None:
-    measured, summary = measured_samples(record), summarize(record)
-    if measured is None or summary is None:
+    summary = summarize(record)
+    if summary is None or summary.lockstep is None:
         return None
-    phases = {name: np.nan_to_num(column) for name, column in phase_columns(measured).items()}
-    if FUSED in phases:
+    together = summary.lockstep
+    means, computing = together.phases_s, together.passes
+    if FUSED in means:
         return _of_fused(summary)
-    if not phases:
+    if not means:
         return None
-    means = {name: float(by_step(measured, column).mean()) for name, column in phases.items()}
-    computing = _sum([by_step(measured, phases[name]) for name in PASSES if name in phases])
     exchange = means.get(COMMUNICATION, 0.0)
-    mean = 0.0 if computing is None else float(computing.mean())
+    mean = 0.0 if computing is None else computing.mean_s
     ordinary, waiting, slow = mean, 0.0, None
-    if computing is not None and len(computing) > 1 and record.trial.framework.strategy_class != ASYNCHRONOUS:
+    several = computing is not None and len(computing.means_s) > 1
+    if computing is not None and several and record.trial.framework.strategy_class != ASYNCHRONOUS:
         slowest = straggling_of(computing).slowest
-        ordinary /= 1 + (slowest - 1) / len(computing)
-        waiting = max(0.0, float(computing.max(axis=0).mean()) - ordinary)
-        slow = int(computing.mean(axis=1).argmax()) if slowest > 1 else None
-        if COMMUNICATION in phases:
-            exchange = float(by_step(measured, phases[COMMUNICATION]).min(axis=0).mean())
+        ordinary /= 1 + (slowest - 1) / len(computing.means_s)
+        waiting = max(0.0, computing.longest_s - ordinary)
+        slow = int(np.argmax(computing.means_s)) if slowest > 1 else None
+        if together.exchange_s is not None:
+            exchange = together.exchange_s
     # An ordinary rank waits for a core by as much less than the mean as it computes.
-    starved = min(_starved(record, measured), mean) * (ordinary / mean if mean else 0.0)
+    starved = min(together.starved_s, mean) * (ordinary / mean if mean else 0.0)
     known = {
-        INPUT: means.get(DATA, 0.0) + late_input_s(record),
+        INPUT: means.get(DATA, 0.0) + late_input_s(summary),
         COPY: means.get(COPY, 0.0),
         COMPUTE: ordinary - starved + means.get("update", 0.0),
         EXCHANGE: exchange,
         CONTENTION: starved,
         STRAGGLER: waiting,
     }
-    step = float(by_step(measured, floats(measured, "wall_s")).mean())
-    return {**known, OVERHEAD: max(0.0, step - sum(known.values()))}, slow
+    return {**known, OVERHEAD: max(0.0, together.step_s - sum(known.values()))}, slow
 
 
 def _of_fused(summary: RunSummary) -> tuple[dict[str, float], int | None] | None:
@@ -144,17 +141,3 @@ def _of_fused(summary: RunSummary) -> tuple[dict[str, float], int | None] | None
     over = max(1.0, sum(known.values()) / summary.step_s)
     known = {cause: value / over for cause, value in known.items()}
     return {**known, OVERHEAD: max(0.0, summary.step_s - sum(known.values()))}, None
-
-
-def _sum(columns: Sequence[Floats]) -> Floats | None:
-    return np.sum(columns, axis=0) if columns else None
-
-
-def _starved(record: Record, measured: pa.Table) -> float:
-    """Mean over ranks and steps; without what a site itself withholds from hosts that have a share of a core only."""
-    if STARVED not in measured.column_names:
-        return 0.0
-    waited, used = (np.nan_to_num(floats(measured, name)) for name in (STARVED, "cpu_s"))
-    granted = record.pace.granted
-    withheld = used * (1 / granted - 1) if granted < 1 else np.zeros_like(used)
-    return float(np.maximum(waited - withheld, 0.0).mean())

@@ -40,7 +40,7 @@ def done_runs(attempts: Iterable[LastAttempt], trials: Sequence[Trial], worker: 
     return {
         (attempt.trial, attempt.repeat): attempt.outcome
         for attempt in attempts
-        if (attempt.ok or attempt.limits == limits[attempt.trial]) and attempt.proof_by in {None, worker}
+        if (attempt.ok or attempt.limits == limits.get(attempt.trial)) and attempt.proof_by in {None, worker}
     }
 
 

@@ -6,7 +6,8 @@ import hashlib
 import json
 import re
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
@@ -131,7 +132,7 @@ class Limits:
     """Resident memory a worker; None: its share of what is free."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Trial:
     """One fully resolved configuration."""
 
@@ -160,9 +161,9 @@ class Trial:
         collective = self.workload.collective
         return len(collective.sizes) if collective else 1
 
-    @property
+    @cached_property
     def id(self) -> str:
-        """Readable name plus hash of the content, e.g. torch-ddp.resnet20.b32.2w1t-9f3c1a2b."""
+        """Readable name plus hash of the content, e.g. torch-ddp.resnet20.b32.2w1t-9f3c1a2b; hashed once."""
         content = self.to_json()
         del content["limits"]
         for section, key in ADDED_LATER:
@@ -184,7 +185,7 @@ class Trial:
         return f"{framework}.{done}.{workers}{network}"
 
     def to_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {name: _section(getattr(self, name)) for name in self.__dataclass_fields__}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Trial:
@@ -198,3 +199,14 @@ class Trial:
             measure=MeasureChoice(**data["measure"]),
             limits=Limits(**data["limits"]),
         )
+
+
+def _section(choice: Any) -> dict[str, Any]:
+    """As `asdict`, without its deep copies: an id is asked of every trial of a store."""
+    plain = {name: getattr(choice, name) for name in choice.__dataclass_fields__}
+    for name, value in plain.items():
+        if isinstance(value, Network):
+            plain[name] = value.to_json()
+        elif isinstance(value, Mapping):
+            plain[name] = dict(value)
+    return plain

@@ -1,7 +1,8 @@
-"""Records in one small file, to keep beside a page or send to somebody: facts as JSON lines, samples as one table.
+"""Records in one small file, to keep beside a page or send to somebody: facts as JSON lines, each series as one table.
 
 A store is made for adding runs; ten times as small, this is made for reading them again. Nothing is lost: the same
-records come out, every raw sample with them.
+records come out, every raw sample with them. What is read is verified first, all of it: the checksum of every part, and
+that each run is the run that its id says.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 import io
 import json
 import zipfile
-from collections.abc import Iterable, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +21,13 @@ import pyarrow.parquet as pq
 
 from paceline.errors import StoreError
 from paceline.record.record import SCHEMA_VERSION, Record
-from paceline.record.store import Store
+from paceline.record.sample_files import SERIES, checksum_of
+from paceline.record.store import ARCHIVE, Store
+from paceline.record.update_to_2 import facts_of_2
 
-VERSION = 1
+VERSION = 2
+"""Of the archive: 2 came with checksums, and is written; 1 is read as well."""
 ABOUT, FACTS = "about.json", "facts.jsonl"
-TABLES = ("samples", "layers")
 RUN = "run_id"
 LEVEL = 19
 """Of zstd: written seldom, read often."""
@@ -32,17 +36,20 @@ LEVEL = 19
 def write_archive(records: Sequence[Record], path: Path) -> None:
     """All of these records; a file that is there is replaced when the new one is complete."""
     part = path.with_name(f"{path.name}.part")
+    lines = "\n".join(json.dumps(_facts(record)) for record in records).encode()
+    tables = {f"{name}.parquet": _joined(records, name) for name in SERIES}
+    parts = {FACTS: lines, **{name: content for name, content in tables.items() if content is not None}}
+    about = {
+        "version": VERSION,
+        "schema": SCHEMA_VERSION,
+        "runs": len(records),
+        "checksums": {name: checksum_of(content) for name, content in parts.items()},
+    }
     try:
         with zipfile.ZipFile(part, "w") as file:
-            file.writestr(ABOUT, json.dumps({"version": VERSION, "schema": SCHEMA_VERSION, "runs": len(records)}))
-            lines = "\n".join(json.dumps(_facts(record)) for record in records)
-            file.writestr(FACTS, lines, compress_type=zipfile.ZIP_LZMA)
-            for name in TABLES:
-                table = _joined(records, name)
-                if table is not None:
-                    buffer = io.BytesIO()
-                    pq.write_table(table, buffer, compression="zstd", compression_level=LEVEL)
-                    file.writestr(f"{name}.parquet", buffer.getvalue())
+            file.writestr(ABOUT, json.dumps(about))
+            for name, content in parts.items():
+                file.writestr(name, content, compress_type=zipfile.ZIP_LZMA if name == FACTS else zipfile.ZIP_STORED)
         part.replace(path)
     except OSError as error:
         raise StoreError(f"{path}: cannot be written: {error.strerror}", hint="choose another place") from None
@@ -51,25 +58,31 @@ def write_archive(records: Sequence[Record], path: Path) -> None:
 
 
 def read_archive(path: Path) -> list[Record]:
-    """What `write_archive` wrote.
+    """What `write_archive` wrote, this version's or an earlier one's.
 
     Raises:
-        StoreError: it is not there, damaged, or of another version.
+        StoreError: it is not there, damaged, of a later version, or not what it says.
     """
     try:
         with zipfile.ZipFile(path) as file:
             about = json.loads(file.read(ABOUT))
-            if (about["version"], about["schema"]) != (VERSION, SCHEMA_VERSION):
+            version, schema = about["version"], about["schema"]
+            if not (1 <= version <= VERSION and 1 <= schema <= SCHEMA_VERSION):
                 raise StoreError(
                     f"{path}: written by another version of Paceline",
                     hint="read it with that version, or ask for a new one",
                 )
-            tables = {name: _runs_of(file, name) for name in TABLES}
-            return [_record(json.loads(line), tables) for line in file.read(FACTS).decode("utf-8").splitlines()]
-    except (OSError, zipfile.BadZipFile, KeyError, ValueError, pa.ArrowException) as error:
+            parts = {name: file.read(name) for name in file.namelist() if name != ABOUT}
+        _verify(path, parts, about)
+        tables = {name: _runs_of(parts.get(f"{name}.parquet")) for name in SERIES}
+        lines = parts[FACTS].decode("utf-8").splitlines()
+        records = [_record(json.loads(line), schema, tables) for line in lines]
+    except (OSError, zipfile.BadZipFile, KeyError, TypeError, ValueError, EOFError, pa.ArrowException) as error:
         raise StoreError(
             f"{path}: no archive of records: {error}", hint="write one: paceline export --format archive"
         ) from None
+    _verify_runs(path, records)
+    return records
 
 
 def unpack_archive(path: Path, folder: Path) -> tuple[int, int]:
@@ -83,7 +96,7 @@ def unpack_archive(path: Path, folder: Path) -> tuple[int, int]:
         known = {_run(record) for record in store.records(with_samples=False)}
         new = [record for record in found if _run(record) not in known]
         for record in new:
-            store.add(record)
+            store.add(record, origin=ARCHIVE)
     return len(new), len(found) - len(new)
 
 
@@ -92,28 +105,66 @@ def _run(record: Record) -> tuple[str, str, int, int]:
     return record.trial.id, str(record.machine["id"]), record.repeat, record.attempt
 
 
+def _verify(path: Path, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
+    """Every part is the one that was written; archives of version 1 have nothing but what a ZIP file checks by itself.
+
+    Raises:
+        StoreError: one is not, or is missing.
+    """
+    for name, checksum in about["checksums"].items() if about["version"] > 1 else ():
+        if name not in parts or checksum_of(parts[name]) != checksum:
+            raise StoreError(
+                f"{path}: {name} in it is damaged: its checksum differs; nothing was read", hint="ask for it again"
+            )
+
+
+def _verify_runs(path: Path, records: Sequence[Record]) -> None:
+    """Each run is the one that its id says, and is there once.
+
+    Raises:
+        StoreError: one is not.
+    """
+    times = Counter(_run(record) for record in records)
+    for record in records:
+        said = f"{record.trial.id}.r{record.repeat}.a{record.attempt}"
+        # An imported profile has a suffix of its own: nobody knows which machine it was.
+        if record.run_id.partition("@")[0] != said or times[_run(record)] > 1:
+            raise StoreError(
+                f"{path}: the run {record.run_id} in it is not what its id says, or is there twice; nothing was read",
+                hint="write it again where its records are: paceline export --format archive",
+            )
+
+
 def _facts(record: Record) -> dict[str, Any]:
     """With the columns of its tables: of runs put together, each has those of all."""
-    columns = {name: table.column_names for name in TABLES if (table := getattr(record, name)) is not None}
+    columns = {name: table.column_names for name in SERIES if (table := getattr(record, name)) is not None}
     return {**record.to_json(), "columns": columns}
 
 
-def _joined(records: Iterable[Record], name: str) -> pa.Table | None:
-    found = [(record.run_id, table) for record in records if (table := getattr(record, name)) is not None]
-    tables = [table.append_column(RUN, pa.array([run] * table.num_rows, pa.string())) for run, table in found]
-    return pa.concat_tables(tables, promote_options="permissive") if tables else None
+def _joined(records: Iterable[Record], name: str) -> bytes | None:
+    series = [(record.run_id, table) for record in records if (table := getattr(record, name)) is not None]
+    tables = [table.append_column(RUN, pa.array([run] * table.num_rows, pa.string())) for run, table in series]
+    if not tables:
+        return None
+    buffer = io.BytesIO()
+    whole = pa.concat_tables(tables, promote_options="permissive")
+    pq.write_table(whole, buffer, compression="zstd", compression_level=LEVEL)
+    return buffer.getvalue()
 
 
-def _runs_of(file: zipfile.ZipFile, name: str) -> dict[str, pa.Table]:
+def _runs_of(content: bytes | None) -> dict[str, pa.Table]:
     """Run id → its rows."""
-    if f"{name}.parquet" not in file.namelist():
+    if content is None:
         return {}
-    whole = pq.read_table(io.BytesIO(file.read(f"{name}.parquet")))
+    whole = pq.read_table(io.BytesIO(content))
     runs = whole[RUN].unique().to_pylist()
     return {run: whole.filter(pc.equal(whole[RUN], run)) for run in runs}
 
 
-def _record(facts: dict[str, Any], tables: dict[str, dict[str, pa.Table]]) -> Record:
+def _record(facts: dict[str, Any], schema: int, tables: dict[str, dict[str, pa.Table]]) -> Record:
     columns = facts.pop("columns")
-    found = {name: tables[name][facts[RUN]].select(columns[name]) for name in TABLES if name in columns}
-    return Record.from_json(facts, samples=found.get("samples"), layers=found.get("layers"))
+    series = {name: tables[name][facts[RUN]].select(columns[name]) for name in SERIES if name in columns}
+    if schema == 1:
+        facts, meter = facts_of_2(facts, facts["trial"]["cluster"]["site"])
+        series |= {"meter": meter} if meter is not None else {}
+    return Record.from_json(facts, series=series)

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from paceline.plan.vocabulary import EXACT
+from paceline.record.lockstep import floats
 from paceline.record.machine_checks import machine_doubts
 from paceline.record.phases import derived_of
 from paceline.record.record import Doubt, Record
@@ -22,7 +23,6 @@ from paceline.record.summary import (
     RunSummary,
     by_step,
     cores_of_ranks,
-    floats,
     measured_samples,
     phase_columns,
     summarize,

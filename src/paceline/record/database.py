@@ -15,7 +15,7 @@ from pathlib import Path
 from paceline.errors import StoreError
 from paceline.record import migrate
 from paceline.record.record import SCHEMA_VERSION
-from paceline.record.sample_files import LAYERS, SAMPLES
+from paceline.record.sample_files import SAMPLES, SERIES
 
 FACTS = "facts.sqlite"
 
@@ -45,7 +45,7 @@ def open_database(folder: Path, *, create: bool) -> tuple[sqlite3.Connection, bo
         folder.mkdir(parents=True, exist_ok=True)
         writable = os.access(folder, os.W_OK) and (not facts.exists() or os.access(facts, os.W_OK))
         if writable:
-            for name in (SAMPLES, LAYERS):
+            for name in SERIES:
                 (folder / name).mkdir(exist_ok=True)
         elif create or not facts.exists():
             raise not_writable(folder)

@@ -20,7 +20,10 @@ import pyarrow.parquet as pq
 
 from paceline.errors import StoreError
 from paceline.plan.trial import Trial
+from paceline.record.meter import meter_looks
+from paceline.record.on_demand import file_of
 from paceline.record.record import Record
+from paceline.record.sample_files import SERIES
 from paceline.record.summary import RunSummary, summarize
 
 MAIN_TRIAL_COLUMNS = (
@@ -152,7 +155,9 @@ def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, An
     """
     rows = []
     for record in records:
-        row = record.to_json() | {"trial_id": record.trial.id, "summary": None}
+        row = record.to_json() | {"trial_id": record.trial.id, "summary": None, "series": _series(record)}
+        if record.meter is not None:
+            row["resources"] = {**row["resources"], "samples": meter_looks(record.meter)}
         summary = summarize(record)
         if summary is not None:
             row["summary"] = _summary_json(summary)
@@ -203,8 +208,17 @@ def _summary_columns(summary: RunSummary | None) -> dict[str, Any]:
     }
 
 
+def _series(record: Record) -> dict[str, dict[str, Any]]:
+    """Series → its rows, and the checksum of the file in which the store keeps it; null of a run that is in none."""
+    return {
+        name: {"rows": table.num_rows, "checksum": file.checksum if (file := file_of(record, name)) else None}
+        for name in SERIES
+        if (table := getattr(record, name)) is not None
+    }
+
+
 def _summary_json(summary: RunSummary) -> dict[str, Any]:
-    plain = {name: getattr(summary, name) for name in summary.__dataclass_fields__}
+    plain = {name: getattr(summary, name) for name in summary.__dataclass_fields__ if name != "lockstep"}
     plain["phases"] = {name: phase.seconds for name, phase in summary.phases.items()}
     plain["phase_shares"] = {name: phase.share for name, phase in summary.phases.items()}
     plain["phases_derived"] = {name: asdict(phase) for name, phase in summary.phases_derived.items()}

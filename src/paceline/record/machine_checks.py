@@ -14,9 +14,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
+from paceline.record.lockstep import floats
 from paceline.record.phases import COMMUNICATION
 from paceline.record.record import Doubt, Record
-from paceline.record.summary import floats, phase_columns
+from paceline.record.summary import phase_columns
 
 IDLE_PHASES = frozenset({"data", COMMUNICATION})
 """Phases in which a rank may rightly wait without using its core."""

@@ -1,10 +1,13 @@
 """The schema of the facts and its history: one `update_to_N` for each version after the first, applied in
 order.
 
-When what is stored changes, raise SCHEMA_VERSION in `record`, write `update_to_N(connection)` here, enter
+When what is stored changes, raise SCHEMA_VERSION in `record`, write `update_to_N(connection, folder)`, enter
 it in UPDATES, and add a golden store `tests/data/record/vN` made by the new code. A step changes rows only
-through SQL on the connection; it runs inside one transaction with all others, after a copy of the file was
-put beside it.
+through SQL on the connection; it runs inside one transaction with all others, after a copy of the database was
+put beside it. It may add files, which are orphans until that transaction ends, and changes none.
+
+Most of what later versions know more of needs no step: a new fact of a run is a field of `Record` with a default, and
+a new series of numbers is a name in `sample_files.SERIES`.
 """
 
 from __future__ import annotations
@@ -16,46 +19,28 @@ from pathlib import Path
 
 from paceline.errors import StoreError
 from paceline.record.record import SCHEMA_VERSION
+from paceline.record.schema import RUNS, execute_all
+from paceline.record.update_to_2 import update_to_2
 
 OLDEST_READ = 1
 """The first version ever shipped; nothing older was ever promised to be read."""
 
-UPDATES: Mapping[int, Callable[[sqlite3.Connection], None]] = {}
+Step = Callable[[sqlite3.Connection, Path], None]
+
+UPDATES: Mapping[int, Step] = {2: update_to_2}
 """Version → the step that leads to it from the one before."""
 
-TABLES = """
+TABLES = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE trials (trial_id TEXT PRIMARY KEY, json TEXT NOT NULL);
-CREATE TABLE runs (
-    id INTEGER PRIMARY KEY,
-    run_id TEXT NOT NULL,
-    trial_id TEXT NOT NULL REFERENCES trials (trial_id),
-    machine_id TEXT NOT NULL,
-    repeat INTEGER NOT NULL,
-    attempt INTEGER NOT NULL,
-    study TEXT NOT NULL,
-    started REAL NOT NULL,
-    elapsed_s REAL NOT NULL,
-    outcome TEXT NOT NULL,
-    stem TEXT NOT NULL UNIQUE,
-    sample_rows INTEGER,
-    layer_rows INTEGER,
-    json TEXT NOT NULL,
-    UNIQUE (trial_id, machine_id, repeat, attempt)
-);
-CREATE INDEX runs_study ON runs (study);
-CREATE TRIGGER runs_never_change BEFORE UPDATE ON runs
-BEGIN SELECT RAISE(ABORT, 'facts are never edited'); END;
-CREATE TRIGGER runs_never_vanish BEFORE DELETE ON runs
-BEGIN SELECT RAISE(ABORT, 'facts are never deleted'); END;
+{RUNS}
 """
-"""The current schema. `stem` names the run's Parquet files; row counts are NULL where a run has none."""
+"""The current schema."""
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make an empty store of the current version, inside the caller's transaction."""
-    for statement in _statements(TABLES):
-        connection.execute(statement)
+    execute_all(connection, TABLES)
     facts = [("schema_version", str(SCHEMA_VERSION)), ("created", repr(time.time()))]
     connection.executemany("INSERT INTO meta VALUES (?, ?)", facts)
 
@@ -103,7 +88,7 @@ def migrate(
     folder: Path,
     *,
     target: int = SCHEMA_VERSION,
-    updates: Mapping[int, Callable[[sqlite3.Connection], None]] = UPDATES,
+    updates: Mapping[int, Step] = UPDATES,
 ) -> None:
     """Bring a store to the target version step by step: all of it or none, with a copy of what it was.
 
@@ -123,20 +108,10 @@ def migrate(
         # Another process may have updated it between our look and our lock.
         found = stored_version(connection) or target
         for version in range(found + 1, target + 1):
-            updates[version](connection)
+            updates[version](connection, folder)
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(target),))
         connection.execute("COMMIT")
     except BaseException:
         if connection.in_transaction:
             connection.execute("ROLLBACK")
         raise
-
-
-def _statements(script: str) -> list[str]:
-    statements, current = [], ""
-    for line in script.strip().splitlines():
-        current += line + "\n"
-        if sqlite3.complete_statement(current):
-            statements.append(current)
-            current = ""
-    return statements

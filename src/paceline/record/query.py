@@ -1,7 +1,7 @@
 """SQL over recorded runs, by DuckDB: facts as an Arrow table, samples straight from their Parquet files.
 
 DuckDB lives in memory and opens the Parquet files for reading only, so it locks nothing and a run under
-way is not disturbed. A file that cannot be read is left out rather than failing the question.
+way is not disturbed. Which files can be relied on is the store's to say.
 """
 
 from __future__ import annotations
@@ -16,8 +16,9 @@ import pyarrow as pa
 
 from paceline.errors import StoreError
 from paceline.plan.trial import Trial
+from paceline.record import meter
 from paceline.record.export import table_of, trial_columns
-from paceline.record.sample_files import LAYERS, SAMPLES, readable
+from paceline.record.sample_files import LAYERS, METER, SAMPLES
 
 _EMPTY = {
     SAMPLES: {
@@ -36,6 +37,7 @@ _EMPTY = {
         "step": pa.int32(),
         "seconds": pa.float64(),
     },
+    METER: {column.name: column.type for column in meter.SCHEMA},
 }
 """Columns of a view without files, so that a question to an empty store has an empty answer."""
 
@@ -48,9 +50,9 @@ def run_query(sql: str, folder: Path, facts: Sequence[StoredRun], files: Mapping
 
     Args:
         sql: DuckDB's SQL, one statement that has a result.
-        folder: where `samples/` and `layers/` are.
+        folder: where the folders of the series are.
         facts: one entry a run, in order.
-        files: "samples" and "layers" → stems of the runs that have such a file.
+        files: name of a series → stems of the runs that have such a file.
 
     Raises:
         StoreError: DuckDB does not understand it, or it has no result.
@@ -60,8 +62,7 @@ def run_query(sql: str, folder: Path, facts: Sequence[StoredRun], files: Mapping
         connection.register("runs", _runs(facts))
         owners = {stem: (run_id, machine_id) for run_id, machine_id, _, _, stem in facts}
         for name, stems in files.items():
-            paths = {stem: folder / name / f"{stem}.parquet" for stem in stems}
-            _make_view(connection, name, {p: owners[stem] for stem, p in paths.items() if readable(p)})
+            _make_view(connection, name, {folder / name / f"{stem}.parquet": owners[stem] for stem in stems})
         try:
             relation = connection.sql(sql)
             if relation is None:
@@ -70,7 +71,7 @@ def run_query(sql: str, folder: Path, facts: Sequence[StoredRun], files: Mapping
         except duckdb.Error as error:
             raise StoreError(
                 f"the query failed: {error}",
-                hint="tables: runs, samples, layers; see columns with: DESCRIBE runs",
+                hint="tables: runs, samples, layers, meter; see columns with: DESCRIBE runs",
             ) from error
 
 

@@ -11,7 +11,8 @@ from paceline.errors import PacelineError
 from paceline.plan.trial import Trial
 from paceline.record.attempts import last_attempts
 from paceline.record.record import Record
-from paceline.record.store import Store, dump
+from paceline.record.store import Store
+from paceline.record.stored_json import dump
 
 
 class Reading:
@@ -56,7 +57,7 @@ class Reading:
 def _as_stored(record: Record) -> Record:
     """The record as it comes back from the store: facts in the types of JSON."""
     facts = Record.from_json(json.loads(dump(record.to_json())))
-    return replace(facts, samples=record.samples, layers=record.layers)
+    return replace(facts, samples=record.samples, layers=record.layers, meter=record.meter)
 
 
 def open_store(folder: Path) -> Store:

@@ -3,7 +3,8 @@
 Samples are columns (pyarrow), one row a rank and step: `rank, step, kind, start_s, wall_s, cpu_s, loss`, one
 `phase.<name>` column a phase; `starved_s`, how long the main thread waited for a core, where the system tells; and of a
 collective `bytes`, the size of the step's message.
-Layer times are a table of their own: `rank, layer, what, step, seconds`.
+Layer times are a table of their own: `rank, layer, what, step, seconds`; so are the meter's looks, see `meter`. Of a
+recorded run these series lie in files and are read at the first look.
 """
 
 from __future__ import annotations
@@ -20,8 +21,11 @@ from paceline.plan.trial import Trial
 from paceline.plan.vocabulary import PhasesBy
 from paceline.record.doubt_codes import DoubtCode
 from paceline.record.facts import InputFacts, RankFacts
+from paceline.record.machines import Machine
+from paceline.record.on_demand import OnDemand, SeriesFile
+from paceline.record.sample_files import SERIES
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Version of what is stored; `migrate` knows the steps from each earlier one."""
 RecordKind = Literal["measurement", "proof"]
 """proof: a run that shows what is computed and whose times mean nothing."""
@@ -97,9 +101,9 @@ class Rank:
         return RankFacts(self.facts)
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class Record:
-    """Facts of one run."""
+    """Facts of one run. Without slots: a series that is read at the first look has to be put somewhere."""
 
     run_id: str
     """Trial id, repeat and attempt, e.g. torch-ddp.resnet20.b32.2w1t-9f3c1a2b.r2.a0."""
@@ -117,13 +121,13 @@ class Record:
     outcome: Outcome
     ranks: tuple[Rank, ...]
     machine: Mapping[str, Any]
-    """Who and what the machine is; "id" tells machines apart."""
+    """Who and what the machine is that commanded the run; "id" tells machines apart."""
     state: Mapping[str, Any]
     """Load, pressure and frequency before, during and after; the host's own CPU use."""
     environment: Mapping[str, Any]
     """Fingerprint: name, lock, python, packages seen."""
     resources: Mapping[str, Any]
-    """Meter samples: t_s and per process rss_bytes, cpu_s, read_bytes, written_bytes; network counters."""
+    """Of the meter: its period and the network counters; what it saw of each process is the series `meter`."""
     inputs: Mapping[str, Any]
     """Checksums of the graph, the initial weights and the data."""
     doubts: tuple[Doubt, ...]
@@ -135,11 +139,15 @@ class Record:
     phases_by: PhasesBy = "timers"
     hosts: tuple[Mapping[str, Any], ...] = ()
     """Every host of the run: name, address, cores; and what the site tells of itself under "site" in `state`."""
+    machines: tuple[Machine, ...] = ()
+    """The machine behind each of `hosts`, as far as it is known: what worked, not what commanded."""
     schema_version: int = SCHEMA_VERSION
-    samples: pa.Table | None = field(default=None, compare=False)
-    """Raw samples; None when no step was taken."""
-    layers: pa.Table | None = field(default=None, compare=False)
+    samples: OnDemand = field(default=OnDemand(), compare=False)
+    """Raw samples; None when no step was taken, or the file is not what was written."""
+    layers: OnDemand = field(default=OnDemand(), compare=False)
     """Layer times, where they were asked for."""
+    meter: OnDemand = field(default=OnDemand(), compare=False)
+    """What the meter saw of each process; None when none was started."""
 
     @property
     def ok(self) -> bool:
@@ -161,37 +169,44 @@ class Record:
         return InputFacts(self.inputs)
 
     def to_json(self) -> dict[str, Any]:
-        """All but the samples, which are stored as columns."""
-        data = {
-            name: getattr(self, name)
-            for name in self.__dataclass_fields__
-            if name not in {"samples", "layers", "trial", "outcome", "ranks", "doubts"}
-        }
+        """All but the series, which are stored as columns."""
+        plain = {"trial", "outcome", "ranks", "doubts", "machines", *SERIES}
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in plain}
         data["trial"] = self.trial.to_json()
         data["outcome"] = asdict(self.outcome) | {"kind": self.outcome.kind.value}
         data["hosts"] = [dict(host) for host in self.hosts]
+        data["machines"] = [asdict(machine) for machine in self.machines]
         data["ranks"] = [asdict(rank) for rank in self.ranks]
         data["doubts"] = [asdict(doubt) for doubt in self.doubts]
         return data
 
     @classmethod
     def from_json(
-        cls, data: Mapping[str, Any], *, samples: pa.Table | None = None, layers: pa.Table | None = None
+        cls,
+        data: Mapping[str, Any],
+        *,
+        trial: Trial | None = None,
+        doubts: tuple[Doubt, ...] = (),
+        series: Mapping[str, pa.Table | SeriesFile] | None = None,
     ) -> Record:
+        """The record that `to_json` told of.
+
+        Args:
+            data: what `to_json` made.
+            trial: its trial, where that is known already and not in `data`.
+            doubts: further ones.
+            series: its tables, or the files in which they lie, by name.
+        """
         plain = dict(data)
         outcome = dict(plain.pop("outcome"))
         outcome["kind"] = OutcomeKind(outcome["kind"])
         outcome["log_tail"] = tuple(outcome["log_tail"])
-        return cls(
-            **{k: v for k, v in plain.items() if k not in {"trial", "ranks", "doubts", "hosts"}},
-            hosts=tuple(plain.get("hosts", ())),
-            trial=Trial.from_json(plain["trial"]),
-            outcome=Outcome(**outcome),
-            ranks=tuple(
-                Rank(**{**rank, "cores": tuple(rank["cores"]), "notes": tuple(rank["notes"])})
-                for rank in plain["ranks"]
-            ),
-            doubts=tuple(Doubt(**doubt) for doubt in plain["doubts"]),
-            samples=samples,
-            layers=layers,
+        told = plain.pop("trial", None)
+        plain["trial"] = trial or Trial.from_json(told)
+        plain["hosts"] = tuple(plain.get("hosts", ()))
+        plain["machines"] = tuple(Machine(**machine) for machine in plain.get("machines", ()))
+        plain["ranks"] = tuple(
+            Rank(**{**rank, "cores": tuple(rank["cores"]), "notes": tuple(rank["notes"])}) for rank in plain["ranks"]
         )
+        plain["doubts"] = (*(Doubt(**doubt) for doubt in plain["doubts"]), *doubts)
+        return cls(**{**plain, **(series or {})}, outcome=Outcome(**outcome))

@@ -1,4 +1,4 @@
-"""Parquet files beside the facts: written whole or not at all, read with a shrug when they are damaged.
+"""Parquet files beside the facts: written whole or not at all, and known by their checksum when they are read.
 
 Owns their names and the order of system calls that makes them survive a kill. Knows nothing of SQLite and
 does not decide which file belongs to a run: `store` does, under its lock.
@@ -17,14 +17,19 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-SAMPLES, LAYERS = "samples", "layers"
-"""The two folders, named after what they hold."""
+SAMPLES, LAYERS, METER = "samples", "layers", "meter"
+SERIES = (SAMPLES, LAYERS, METER)
+"""The series of a run: each a folder, a field of the record, and a row of the table `series` with its checksum. A new
+one needs a name here and a field there, and no migration."""
 
 MAX_STEM = 180
 """File systems allow 255 bytes a name; the temporary name adds host and process id to this."""
 
 FOREIGN_STALE_S = 24 * 3600.0
 """Whether a process on another host still lives cannot be asked; no write of samples takes a day."""
+
+WHOLE, MISSING, DAMAGED = "whole", "missing", "damaged"
+"""What a file can be."""
 
 
 def stem_of(run_id: str) -> str:
@@ -35,8 +40,16 @@ def stem_of(run_id: str) -> str:
     return f"{stem[: MAX_STEM - 17]}-{hashlib.sha256(run_id.encode()).hexdigest()[:16]}"
 
 
-def write_temporary(path: Path, table: pa.Table) -> Path:
+def checksum_of(content: bytes | memoryview | pa.Buffer) -> str:
+    """By which a file is known: 128 bits find every damage, and nobody forges a file beside its own row."""
+    return hashlib.blake2b(content, digest_size=16).hexdigest()
+
+
+def write_temporary(path: Path, table: pa.Table) -> tuple[Path, str]:
     """Write next to `path`, under a name that tells the writing process, and have it on the disk.
+
+    Returns:
+        The temporary file and the checksum of its content.
 
     Raises:
         OSError: no space, no permission; nothing is left behind.
@@ -44,16 +57,17 @@ def write_temporary(path: Path, table: pa.Table) -> Path:
     # Made in memory first: one plain write then either fits or gives the system's own error.
     buffer = pa.BufferOutputStream()
     pq.write_table(table, buffer, compression="zstd")
+    content = buffer.getvalue()
     temporary = path.with_name(f".{path.name}.{_host()}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
-            file.write(buffer.getvalue())
+            file.write(content)
             file.flush()
             os.fsync(file.fileno())
     except OSError:
         temporary.unlink(missing_ok=True)
         raise
-    return temporary
+    return temporary, checksum_of(content)
 
 
 def settle(temporary: Path, path: Path) -> None:
@@ -66,23 +80,44 @@ def settle(temporary: Path, path: Path) -> None:
         os.close(folder)
 
 
-def read_table(path: Path, rows: int) -> pa.Table | None:
-    """The table, or None when the file is missing, damaged, or not the one that was written."""
+def state_of(path: Path, rows: int, checksum: str | None) -> str:
+    """WHOLE, MISSING or DAMAGED: the bytes that were written, or not. Cheap: nothing is decoded where a checksum is
+    known.
+    """
     try:
-        with pq.ParquetFile(path) as file:
-            table = file.read()
+        content = path.read_bytes()
+    except FileNotFoundError:
+        return MISSING
+    except OSError:
+        return DAMAGED
+    if checksum is None:
+        return WHOLE if _decoded(content, rows) is not None else DAMAGED
+    return WHOLE if checksum_of(content) == checksum else DAMAGED
+
+
+def read_table(path: Path, rows: int, checksum: str | None) -> pa.Table | None:
+    """The table, or None when the file is missing, damaged, or not the one that was written.
+
+    Args:
+        checksum: of the file that was written; None where none is known, and rows must do.
+    """
+    try:
+        content = path.read_bytes()
+    except OSError:
+        return None
+    if checksum is not None and checksum_of(content) != checksum:
+        return None
+    return _decoded(content, rows)
+
+
+def _decoded(content: bytes, rows: int) -> pa.Table | None:
+    try:
+        with pq.ParquetFile(pa.BufferReader(content)) as file:
+            # A handful of columns of a small file: threads cost more than they bring.
+            table = file.read(use_threads=False)
     except (OSError, pa.ArrowException):
         return None
     return table if table.num_rows == rows else None
-
-
-def readable(path: Path) -> bool:
-    """Whether the file's footer can be read: cheap, and enough to keep one bad file out of a query."""
-    try:
-        pq.read_metadata(path)
-    except (OSError, pa.ArrowException):
-        return False
-    return True
 
 
 def abandoned_temporaries(folder: Path) -> list[Path]:

@@ -1,10 +1,14 @@
-"""The store: append-only facts in SQLite, raw samples in Parquet beside them. Computes nothing.
+"""The store: append-only facts in SQLite, series of raw numbers in Parquet beside them.
 
-A run is written in this order: samples under a temporary name, on the disk; then, under SQLite's write
+A run is written in this order: its series under a temporary name, on the disk; then, under SQLite's write
 lock, the file gets its name and the row is committed. The row is the truth: a file without one is an
 orphan that the next write of that run replaces or `sweep` removes, so after any kill a run is recorded
 once or not at all. Two writers of one store wait for each other; the second to record the same run is
-refused, and its samples touch nothing.
+refused, and its files touch nothing.
+
+Every series has its checksum in the table `series`, and a file that is not what was written never gives numbers: the
+run then has no such series, and a doubt that says so. Of samples the store keeps what they sum up to (`summaries`), so
+that records come with their numbers and without being decoded; the samples themselves are read at the first look.
 """
 
 from __future__ import annotations
@@ -12,25 +16,57 @@ from __future__ import annotations
 import json
 import sqlite3
 import statistics
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from types import TracebackType
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
 from paceline.errors import StoreError
-from paceline.plan.trial import Trial
-from paceline.record import sample_files
+from paceline.plan.trial import Limits, Trial
+from paceline.record import sample_files, summaries
 from paceline.record.database import explained, is_store, not_writable, open_database
 from paceline.record.doubt_codes import DoubtCode
+from paceline.record.on_demand import SeriesFile, file_of
 from paceline.record.record import Doubt, OutcomeKind, Record
-from paceline.record.sample_files import LAYERS, SAMPLES, stem_of
+from paceline.record.sample_files import DAMAGED, LAYERS, METER, MISSING, SAMPLES, SERIES, WHOLE, stem_of
+from paceline.record.stored_json import dump
+from paceline.record.summary import SUMMARY, sum_up, summarize
 
 RECENT_RUNS = 5
 """Runs behind an estimate: enough for a median, few enough to follow a machine that changed."""
+
+
+RUN, ARCHIVE = "run", "archive"
+"""Where a record came from: it was run into this store, or unpacked from an archive."""
+
+
+class _Written(NamedTuple):
+    """A series on the disk that has no name yet."""
+
+    name: str
+    temporary: Path
+    rows: int
+    checksum: str
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Attempt:
+    """How one attempt at a repeat of a trial ended: all that planning wants to know of a run."""
+
+    trial_id: str
+    repeat: int
+    attempt: int
+    outcome: OutcomeKind
+    kind: str
+    """As `Record.kind`."""
+    limits: Limits
+    worker: str | None
+    """Digest of the worker's source, where the run came that far."""
 
 
 class Store:
@@ -69,7 +105,7 @@ class Store:
     ) -> None:
         self.close()
 
-    def add(self, record: Record) -> None:
+    def add(self, record: Record, *, origin: str = RUN) -> None:
         """Record a run, durably: when this returns it survives a power cut.
 
         Raises:
@@ -78,19 +114,20 @@ class Store:
         if not self._writable:
             raise not_writable(self.folder)
         stem = stem_of(record.run_id)
-        written: list[tuple[Path, str]] = []
+        written: list[_Written] = []
         with explained(self.folder):
             try:
-                for name, table in ((SAMPLES, record.samples), (LAYERS, record.layers)):
-                    if table is not None:
+                for name in SERIES:
+                    if (table := getattr(record, name)) is not None:
                         marked = table.replace_schema_metadata({"run_id": record.run_id})
                         final = self.folder / name / f"{stem}.parquet"
-                        written.append((sample_files.write_temporary(final, marked), name))
+                        temporary, checksum = sample_files.write_temporary(final, marked)
+                        written.append(_Written(name, temporary, table.num_rows, checksum))
                 with self._transaction():
-                    self._insert(record, stem, written)
+                    self._insert(record, stem, written, origin)
             finally:
-                for temporary, _ in written:
-                    temporary.unlink(missing_ok=True)
+                for series in written:
+                    series.temporary.unlink(missing_ok=True)
 
     def records(
         self,
@@ -100,34 +137,55 @@ class Store:
         *,
         with_samples: bool = True,
     ) -> list[Record]:
-        """Recorded runs in the order in which they started; None means all. Samples are read on demand only.
+        """Recorded runs in the order in which they started; None means all.
 
-        A run whose samples are gone or damaged comes without them and with the doubt "samples-missing".
+        Samples are read at the first look at them, but their checksums are verified here: a run whose samples are gone
+        or are not what was written comes without them and with the doubt "samples-missing" or "samples-damaged".
+
+        Args:
+            with_samples: False for the facts alone: no file is touched.
 
         Raises:
             StoreError: the facts cannot be read.
         """
         wanted, values = _filter(trial_ids, study=study, machine_id=machine)
-        statement = (
-            "SELECT runs.json, trials.json, stem, sample_rows, layer_rows"  # noqa: S608 - our own words; values are bound
-            f" FROM runs JOIN trials USING (trial_id){wanted} ORDER BY started, runs.id"
-        )
-        return [self._record(*row, with_samples=with_samples) for row in self._select(statement, values)]
-
-    def done(self, machine_id: str) -> dict[tuple[str, int], OutcomeKind]:
-        """(trial id, repeat) → how its last attempt on this machine ended."""
         rows = self._select(
-            "SELECT trial_id, repeat, outcome FROM runs WHERE machine_id = ? ORDER BY attempt", (machine_id,)
+            "SELECT id, trial_id, limits, stem, json"  # noqa: S608 - our own words; values are bound
+            f" FROM runs{wanted} ORDER BY started, id",
+            values,
         )
-        return {(trial_id, repeat): OutcomeKind(outcome) for trial_id, repeat, outcome in rows}
+        trials = self._trials(wanted, values)
+        files = self._files(wanted, values, {row[0]: row[3] for row in rows}) if with_samples else {}
+        records = []
+        for run, trial_id, limits, _, facts in rows:
+            series, doubts = files.get(run, ({}, ()))
+            records.append(
+                Record.from_json(json.loads(facts), trial=trials(trial_id, limits), doubts=doubts, series=series)
+            )
+        if with_samples:
+            self._sum_up([row[0] for row in rows], records, wanted, values)
+        return records
 
-    def attempts(self, machine_id: str) -> dict[tuple[str, int], int]:
-        """(trial id, repeat) → number that its next attempt on this machine gets."""
+    def attempted(self, machine_id: str) -> list[Attempt]:
+        """Every attempt on this machine in the order in which they started; no facts are decoded for it."""
         rows = self._select(
-            "SELECT trial_id, repeat, MAX(attempt) + 1 FROM runs WHERE machine_id = ? GROUP BY trial_id, repeat",
+            "SELECT trial_id, repeat, attempt, outcome, kind, limits, worker FROM runs"
+            " WHERE machine_id = ? ORDER BY started, id",
             (machine_id,),
         )
-        return {(trial_id, repeat): attempt for trial_id, repeat, attempt in rows}
+        limits = {text: Limits(**json.loads(text)) for text in {row[5] for row in rows}}
+        return [
+            Attempt(
+                trial_id=trial_id,
+                repeat=repeat,
+                attempt=attempt,
+                outcome=OutcomeKind(outcome),
+                kind=kind,
+                limits=limits[limit],
+                worker=worker,
+            )
+            for trial_id, repeat, attempt, outcome, kind, limit, worker in rows
+        ]
 
     def recent_elapsed(self, trial_ids: Collection[str], machine: str | None = None) -> dict[str, float]:
         """Trial id → median wall time of its last runs that ended well, for estimates."""
@@ -152,22 +210,25 @@ class Store:
         return [name for (name,) in self._select("SELECT DISTINCT study FROM runs ORDER BY study")]
 
     def query(self, sql: str) -> pa.Table:
-        """Answer SQL (DuckDB's) over the views `runs`, `samples` and `layers`.
+        """Answer SQL (DuckDB's) over the views `runs`, `samples`, `layers` and `meter`.
 
         Raises:
             StoreError: the statement is wrong, the facts cannot be read, or DuckDB is not installed.
         """
         rows = self._select(
-            "SELECT run_id, machine_id, runs.json, trials.json, stem, sample_rows, layer_rows"
-            " FROM runs JOIN trials USING (trial_id) ORDER BY started, runs.id"
+            "SELECT id, run_id, machine_id, runs.json, trials.json, limits, stem"
+            " FROM runs JOIN trials USING (trial_id) ORDER BY started, id"
         )
         facts = [
-            (run_id, machine_id, json.loads(run), json.loads(trial), stem)
-            for run_id, machine_id, run, trial, stem, _, _ in rows
+            (run_id, machine_id, json.loads(run), json.loads(trial) | {"limits": json.loads(limits)}, stem)
+            for _, run_id, machine_id, run, trial, limits, stem in rows
         ]
-        files = {
-            name: [row[4] for row in rows if row[column] is not None] for name, column in ((SAMPLES, 5), (LAYERS, 6))
-        }
+        stems = {row[0]: row[6] for row in rows}
+        files: dict[str, list[str]] = {name: [] for name in SERIES}
+        # A file that is damaged is left out rather than failing the question, or answering it wrongly.
+        for run, name, count, checksum in self._select("SELECT run, name, rows, checksum FROM series"):
+            if self._state(name, stems[run], count, checksum) == WHOLE:
+                files[name].append(stems[run])
         try:
             from paceline.record.query import run_query  # noqa: PLC0415  DuckDB is only for those who ask
         except ImportError:
@@ -187,7 +248,7 @@ class Store:
         with explained(self.folder), self._transaction():
             stems = {stem for (stem,) in self._connection.execute("SELECT stem FROM runs")}
             (created,) = self._connection.execute("SELECT value FROM meta WHERE key = 'created'").fetchone()
-            for name in (SAMPLES, LAYERS):
+            for name in SERIES:
                 orphans = [
                     path
                     for path in (self.folder / name).glob("*.parquet")
@@ -199,7 +260,7 @@ class Store:
                     removed.append(path)
         return removed
 
-    def _insert(self, record: Record, stem: str, written: list[tuple[Path, str]]) -> None:
+    def _insert(self, record: Record, stem: str, written: list[_Written], origin: str) -> None:
         machine_id = str(record.machine["id"])
         key = (record.trial.id, machine_id, record.repeat, record.attempt)
         recorded = self._connection.execute(
@@ -212,16 +273,14 @@ class Store:
             )
         if self._connection.execute("SELECT 1 FROM runs WHERE stem = ?", (stem,)).fetchone():
             stem = stem_of(f"{record.run_id}@{machine_id}")
-        for temporary, name in written:
-            sample_files.settle(temporary, self.folder / name / f"{stem}.parquet")
+        for series in written:
+            sample_files.settle(series.temporary, self._path(series.name, stem))
         facts = record.to_json()
         trial = facts.pop("trial")
-        # Limits are no part of a trial's identity, so each run keeps its own.
-        facts["limits"] = trial["limits"]
         self._connection.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", (record.trial.id, dump(trial)))
-        self._connection.execute(
-            "INSERT INTO runs (run_id, trial_id, machine_id, repeat, attempt, study, started, elapsed_s,"
-            " outcome, stem, sample_rows, layer_rows, json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
+        row = self._connection.execute(
+            "INSERT INTO runs (run_id, trial_id, machine_id, repeat, attempt, study, started, elapsed_s, outcome, kind,"
+            " limits, worker, origin, stem, json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
             (
                 record.run_id,
                 *key,
@@ -229,36 +288,79 @@ class Store:
                 record.started,
                 record.elapsed_s,
                 record.outcome.kind.value,
+                record.kind,
+                # Limits are no part of a trial's identity, so each run keeps its own.
+                dump(trial["limits"]),
+                record.input_facts.worker,
+                origin,
                 stem,
-                None if record.samples is None else record.samples.num_rows,
-                None if record.layers is None else record.layers.num_rows,
                 dump(facts),
             ),
+        ).lastrowid
+        assert row is not None
+        self._connection.executemany(
+            "INSERT INTO series (run, name, rows, checksum) VALUES (?, ?, ?, ?)",
+            [(row, series.name, series.rows, series.checksum) for series in written],
+        )
+        sums = [(row, series.checksum, sum_up(record)) for series in written if series.name == SAMPLES]
+        summaries.keep(self._connection, sums)
+
+    def _trials(self, wanted: str, values: list[Any]) -> Callable[[str, str], Trial]:
+        """From the id of a trial and the limits of a run of it, as stored, to the trial: each is made once."""
+        stored = dict(
+            self._select(
+                f"SELECT trial_id, json FROM trials WHERE trial_id IN (SELECT trial_id FROM runs{wanted})",  # noqa: S608
+                values,
+            )
         )
 
-    def _record(
-        self,
-        run: str,
-        trial: str,
-        stem: str,
-        sample_rows: int | None,
-        layer_rows: int | None,
-        *,
-        with_samples: bool,
-    ) -> Record:
-        facts = json.loads(run)
-        facts["trial"] = json.loads(trial) | {"limits": facts.pop("limits")}
-        record = Record.from_json(facts)
-        if not with_samples:
-            return record
-        tables: dict[str, pa.Table | None] = {}
-        doubts = list(record.doubts)
-        for name, rows in ((SAMPLES, sample_rows), (LAYERS, layer_rows)):
-            path = self.folder / name / f"{stem}.parquet"
-            tables[name] = None if rows is None else sample_files.read_table(path, rows)
-            if rows is not None and tables[name] is None:
-                doubts.append(_missing(name, path))
-        return replace(record, doubts=tuple(doubts), samples=tables[SAMPLES], layers=tables[LAYERS])
+        @cache
+        def trial(trial_id: str, limits: str) -> Trial:
+            return Trial.from_json(json.loads(stored[trial_id]) | {"limits": json.loads(limits)})
+
+        return trial
+
+    def _files(
+        self, wanted: str, values: list[Any], stems: Mapping[int, str]
+    ) -> dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]]:
+        """Row of a run → the files of its series that can be relied on, and doubts about the others."""
+        statement = f"SELECT run, name, rows, checksum FROM series WHERE run IN (SELECT id FROM runs{wanted})"  # noqa: S608
+        files: dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]] = {}
+        for run, name, count, checksum in self._select(statement, values):
+            path = self._path(name, stems[run])
+            series, doubts = files.setdefault(run, ({}, ()))
+            # Nobody but the one who draws its curves asks for the meter, and no number rests on it.
+            state = WHOLE if name == METER else self._state(name, stems[run], count, checksum)
+            if state == WHOLE:
+                series[name] = SeriesFile(path, count, checksum)
+            else:
+                files[run] = (series, (*doubts, _unusable(name, path, state)))
+        return files
+
+    def _sum_up(self, runs: Sequence[int], records: Sequence[Record], wanted: str, values: list[Any]) -> None:
+        """Give every run what its samples sum up to; what is not kept yet is derived, and kept where that can be."""
+        with explained(self.folder):
+            kept = summaries.kept_summaries(self._connection, wanted, values)
+        derived = []
+        for run, record in zip(runs, records, strict=True):
+            file = file_of(record, SAMPLES)
+            if file is None or file.checksum is None:
+                continue
+            checksum, summary = kept.get(run, ("", None))
+            if checksum == file.checksum:
+                file.derived[SUMMARY] = summary
+            else:
+                derived.append((run, file.checksum, summarize(record)))
+        if derived and self._writable:
+            # Nothing is lost where it cannot be written: it is derived again next time.
+            with suppress(sqlite3.Error), self._transaction():
+                summaries.keep(self._connection, derived)
+
+    def _path(self, name: str, stem: str) -> Path:
+        return self.folder / name / f"{stem}.parquet"
+
+    def _state(self, name: str, stem: str, rows: int, checksum: str | None) -> str:
+        return sample_files.state_of(self._path(name, stem), rows, checksum)
 
     def _select(self, statement: str, values: Collection[Any] = ()) -> list[Any]:
         with explained(self.folder):
@@ -288,28 +390,18 @@ def _filter(trial_ids: Collection[str] | None, **columns: str | None) -> tuple[s
     return (" WHERE " + " AND ".join(clauses) if clauses else ""), values
 
 
-def dump(data: Mapping[str, Any]) -> str:
-    """Facts as the store keeps them."""
-    return json.dumps(data, default=_plain, sort_keys=True)
+_UNUSABLE: dict[tuple[str, str], DoubtCode] = {
+    (SAMPLES, MISSING): "samples-missing",
+    (SAMPLES, DAMAGED): "samples-damaged",
+    (LAYERS, MISSING): "layers-missing",
+    (LAYERS, DAMAGED): "layers-damaged",
+}
 
 
-def _plain(value: Any) -> Any:
-    """What JSON has no word for: NumPy's numbers, and other mappings and sequences than Python's own."""
-    if hasattr(value, "item"):
-        return value.item()
-    if isinstance(value, Mapping):
-        return dict(value)
-    if isinstance(value, (set, frozenset)):
-        return sorted(value)
-    return str(value)
-
-
-_MISSING: dict[str, DoubtCode] = {SAMPLES: "samples-missing", LAYERS: "layers-missing"}
-
-
-def _missing(name: str, path: Path) -> Doubt:
+def _unusable(name: str, path: Path, state: str) -> Doubt:
+    said = "is not what was written: its checksum differs" if state == DAMAGED else "is missing"
     return Doubt(
-        code=_MISSING[name],
-        message=f"{path} is missing or damaged, so this run has no {name} to derive numbers from",
+        code=_UNUSABLE[name, state],
+        message=f"{path} {said}, so this run has no {name} to derive numbers from",
         hint="restore the file from a backup, or measure again in another store: --store DIR",
     )

@@ -1,5 +1,5 @@
-"""One run's numbers, derived from its raw samples. Pure: same record, same numbers; nothing here is
-stored.
+"""One run's numbers, derived from its raw samples. Pure: same record, same numbers. What the store keeps of them
+(`summaries`) is known by the checksum of the samples, and may be thrown away.
 
 Only measured steps count, except where a number is about the first one. Throughput is Σ over ranks of
 batch × steps ÷ Σ wall: ranks add up, and a slow step weighs as much as it lasted. Knows no statistics over
@@ -13,8 +13,11 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from paceline.plan.vocabulary import ASYNCHRONOUS
+from paceline.record.lockstep import PHASE_PREFIX, Lockstep, StepLayout, floats, lockstep
+from paceline.record.on_demand import file_of
 from paceline.record.phases import (
     COMMUNICATION,
     Floats,
@@ -24,9 +27,10 @@ from paceline.record.phases import (
     split_communication,
 )
 from paceline.record.record import Record
+from paceline.record.sample_files import SAMPLES
 
-PHASE_PREFIX = "phase."
-"""Columns of samples that hold a phase's seconds."""
+SUMMARY = "summary"
+"""By which a summary is known among what was derived from a series."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -68,10 +72,23 @@ class RunSummary:
     """Measured steps that every rank has."""
     n_ranks: int
     """Ranks that measured."""
+    lockstep: Lockstep | None = None
+    """What the steps say that all ranks have; None: there are none."""
 
 
 def summarize(record: Record) -> RunSummary | None:
-    """The run's numbers, or None when no step was measured."""
+    """The run's numbers, or None when no step was measured. Of a recorded run they are derived once."""
+    file = file_of(record, SAMPLES)
+    if file is None:
+        return sum_up(record)
+    if SUMMARY not in file.derived:
+        file.derived[SUMMARY] = sum_up(record)
+    summary: RunSummary | None = file.derived[SUMMARY]
+    return summary
+
+
+def sum_up(record: Record) -> RunSummary | None:
+    """The numbers, derived from the samples again."""
     measured = measured_samples(record)
     if measured is None:
         return None
@@ -105,24 +122,20 @@ def summarize(record: Record) -> RunSummary | None:
         loss_last=loss_last,
         n_steps=min(steps.values()),
         n_ranks=len(present),
+        lockstep=lockstep(record, measured),
     )
 
 
 def measured_samples(record: Record) -> pa.Table | None:
     """The rows of measured steps, or None when there are none or their times cannot be divided by."""
-    if record.samples is None:
+    samples = record.samples
+    if samples is None:
         return None
-    kind = np.asarray(record.samples["kind"].to_pylist(), dtype=object)
-    measured = record.samples.filter(pa.array(kind == "measured", pa.bool_()))
+    measured = samples.filter(pc.equal(samples["kind"], "measured"))
     wall = floats(measured, "wall_s")
     if len(wall) == 0 or not np.isfinite(wall).all() or not (wall > 0).all():
         return None
     return measured
-
-
-def floats(table: pa.Table, column: str) -> Floats:
-    """A column as numbers; missing values are NaN."""
-    return np.asarray(table[column].to_numpy(), dtype=np.float64)
 
 
 def phase_columns(table: pa.Table) -> dict[str, Floats]:
@@ -136,14 +149,7 @@ def phase_columns(table: pa.Table) -> dict[str, Floats]:
 
 def by_step(table: pa.Table, values: Floats) -> Floats:
     """Values as a matrix, one row a rank and one column a step that all ranks have."""
-    rank, step = floats(table, "rank"), floats(table, "step")
-    ranks = np.unique(rank)
-    common = sorted(set.intersection(*(set(step[rank == r].tolist()) for r in ranks)))
-    matrix = np.empty((len(ranks), len(common)))
-    for row, r in enumerate(ranks):
-        own = dict(zip(step[rank == r].tolist(), values[rank == r].tolist(), strict=True))
-        matrix[row] = [own[s] for s in common]
-    return matrix
+    return StepLayout(table).matrix(values)
 
 
 def slowest_times(record: Record) -> dict[int, list[float]]:
@@ -185,9 +191,9 @@ def _utilisation(record: Record, measured: pa.Table) -> float | None:
 
 
 def _first_step(samples: pa.Table) -> float | None:
-    kind = samples["kind"].to_pylist()
-    first = [w for k, w in zip(kind, samples["wall_s"].to_pylist(), strict=True) if k == "first"]
-    return max(first, default=None)
+    first = samples["wall_s"].filter(pc.equal(samples["kind"], "first"))
+    longest: float | None = pc.max(first).as_py()
+    return longest
 
 
 def _losses(samples: pa.Table) -> tuple[float | None, float | None]:

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
+from paceline.record.meter import meter_looks
 from paceline.record.record import Record
 
 MOST_POINTS = 300
@@ -45,7 +45,7 @@ class UsageCurves:
 
 def usage_of(record: Record) -> list[UsageCurves]:
     """Curves of every process that was seen at least three times: two points make no curve. By name."""
-    samples: Sequence[dict[str, Any]] = record.resources.get("samples", ())
+    samples = meter_looks(record.meter)
     names = sorted({name for sample in samples for name in sample["processes"]}, key=_by_number)
     most = min(MOST_POINTS, max(FEWEST_POINTS, ALL_POINTS // max(1, len(names))))
     period = float(record.resources.get("period_s", 0.0))

@@ -11,6 +11,7 @@ import platform
 import re
 import socket
 import time
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -30,6 +31,7 @@ def machine() -> dict[str, Any]:
         "kernel": platform.release(),
         "architecture": platform.machine(),
         "virtual": _is_virtual(),
+        "accelerator": _accelerators(),
     }
     identity = [socket.gethostname(), _read("/etc/machine-id"), facts["cpu_model"], facts["threads"]]
     facts["id"] = hashlib.sha256(repr(identity).encode()).hexdigest()[:12]
@@ -153,6 +155,16 @@ def _cpu_model() -> str:
 
 def _is_virtual() -> bool:
     return " hypervisor" in (_read("/proc/cpuinfo") or "")
+
+
+def _accelerators() -> str:
+    """Names and number of the devices that a driver shows, "none", or "unknown": there are some, and nobody tells."""
+    told = [_read(str(path)) or "" for path in sorted(Path("/proc/driver/nvidia/gpus").glob("*/information"))]
+    names = Counter(match[1] if (match := re.search(r"^Model:\s*(.+)$", text, re.MULTILINE)) else "" for text in told)
+    if names and "" not in names:
+        return ", ".join(f"{count} x {name}" for name, count in names.items())
+    devices = [*Path("/dev").glob("nvidia[0-9]*"), *Path("/dev").glob("accel*"), *Path("/dev").glob("kfd")]
+    return "unknown" if names or devices else "none"
 
 
 def _pressure(resource: str) -> float | None:

@@ -7,6 +7,9 @@ from collections.abc import Sequence
 from dataclasses import asdict
 from typing import Any
 
+import pyarrow as pa
+
+from paceline.record.meter import meter_table
 from paceline.sites import Running, Site
 
 PERIOD_S = 0.5
@@ -39,12 +42,15 @@ class Meter:
         """CPU seconds of a process and its children, as far as they were seen."""
         return self._cpu_s.get(name, 0.0)
 
+    def table(self) -> pa.Table | None:
+        """All samples as they are stored; None where none was taken."""
+        return meter_table(self._samples)
+
     def report(self) -> dict[str, Any]:
-        """All samples as they are stored."""
+        """What else is stored of the meter."""
         before, after = self._network_before, self._network_after
         return {
             "period_s": PERIOD_S,
-            "samples": self._samples,
             "network": {"scope": self._site.traffic_scope, **{key: after[key] - before[key] for key in before}}
             if before
             else None,

@@ -26,6 +26,7 @@ from paceline.plan.process import Process, Topology
 from paceline.plan.schedule import PlannedRun
 from paceline.plan.trial import Trial
 from paceline.record import MEASUREMENT, PROOF, Doubt, Outcome, OutcomeKind, Rank, Record, check
+from paceline.record.machines import Machine, machines_of
 from paceline.run import host_state
 from paceline.run.disturbance import disturbing
 from paceline.run.equip import Equipment
@@ -116,10 +117,12 @@ def _attempt(planned: PlannedRun, study: str, bench: Bench) -> Record:
         doubts=tuple(facts.doubts),
         paceline=__version__,
         hosts=facts.hosts,
+        machines=facts.machines,
         kind=PROOF if trial.measure.evidence else MEASUREMENT,
         phases_by=bench.frameworks[trial.framework.name].capabilities.phases_by,
         samples=facts.samples,
         layers=facts.layers,
+        meter=facts.meter,
     )
     # A proof's times mean nothing, so there is nothing to doubt about them.
     return record if record.kind == PROOF else replace(record, doubts=(*record.doubts, *check(record)))
@@ -143,9 +146,11 @@ class _Facts:
     inputs: Mapping[str, Any] = field(default_factory=dict)
     resources: Mapping[str, Any] = field(default_factory=dict)
     hosts: tuple[Mapping[str, Any], ...] = ()
+    machines: tuple[Machine, ...] = ()
     ranks: tuple[Rank, ...] = ()
     samples: pa.Table | None = None
     layers: pa.Table | None = None
+    meter: pa.Table | None = None
     doubts: list[Doubt] = field(default_factory=list)
     outcome: Outcome | None = None
 
@@ -165,6 +170,9 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
     try:
         topology = site.open(trial.cluster, ports=framework.capabilities.ports(trial))
         facts.hosts = tuple({"name": h.name, "address": h.address, "cores": list(h.cores)} for h in topology.hosts)
+        facts.machines = machines_of(
+            [host.name for host in topology.hosts], trial.cluster.site, bench.machine, site.facts().get("hosts", ())
+        )
         bench.equipment.ensure(environment)
         processes = framework.processes(trial, topology)
         job_path = folder / "job.json"
@@ -199,7 +207,7 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
         facts.state["site"] = site.facts()
     finally:
         site.close()
-    facts.resources = meter.report()
+    facts.resources, facts.meter = meter.report(), meter.table()
     facts.ranks = _ranks(processes, topology, events, ending)
     facts.samples, facts.layers = samples_table(events), layers_table(events)
     logs = {process.name: log_tail(folder / f"{process.name}.log") for process in processes}

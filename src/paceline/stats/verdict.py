@@ -34,11 +34,16 @@ _WORDS: dict[Verdict, VerdictWords] = {
 }
 
 
-def holm(p_values: Sequence[float]) -> list[float]:
+def holm(p_values: Sequence[float], *, further: int = 0) -> list[float]:
     """P values adjusted for being many, in the order given: compare each with alpha as if it were alone.
 
     Bounds the chance of even one false claim in the whole table, whatever the dependence between the tests
     (Holm, "A simple sequentially rejective multiple test procedure", Scand. J. Statistics 6, 1979).
+
+    Args:
+        p_values: of the tests that were made.
+        further: tests that might have been made and were not, because of what the data showed. They count as those
+            with the largest p values, which is the least favourable that they can be to the others.
 
     Raises:
         ValueError: A value outside [0, 1], or NaN.
@@ -48,7 +53,7 @@ def holm(p_values: Sequence[float]) -> list[float]:
     adjusted = [1.0] * len(p_values)
     largest = 0.0
     for rank, index in enumerate(sorted(range(len(p_values)), key=p_values.__getitem__)):
-        largest = max(largest, min(1.0, (len(p_values) - rank) * p_values[index]))
+        largest = max(largest, min(1.0, (len(p_values) + further - rank) * p_values[index]))
         adjusted[index] = largest
     return adjusted
 

@@ -183,3 +183,33 @@ def test_law_time_without_jitter_is_judged_without_complaint():
     assert comparison.rows[0].throughput.value == pytest.approx(32 / 0.05)
     assert comparison.verdicts[0].ratio == pytest.approx(0.05 / 0.04)
     assert comparison.verdicts[0].verdict == "different"
+
+
+def sweep(settings, **changes):
+    return [record for k in range(settings) for record in repeats(knobs={"k": k}, step_s=0.05 + 0.001 * k, **changes)]
+
+
+def test_of_up_to_twelve_answers_every_pair_is_compared():
+    assert len(compare(sweep(12)).verdicts) == 66
+
+
+def test_of_more_answers_the_fastest_is_compared_with_each():
+    comparison = compare(sweep(20))
+
+    assert len(comparison.verdicts) == 19
+    assert {comparison.row(pair.a).label for pair in comparison.verdicts} == {"k=0"}
+    assert {comparison.row(pair.b).label for pair in comparison.verdicts} == {f"k={k}" for k in range(1, 20)}
+
+
+def test_pairs_that_are_not_formed_count_in_the_correction():
+    pairs = compare(sweep(20)).verdicts
+    least = min(pairs, key=lambda pair: pair.p)
+
+    assert least.p_adjusted == pytest.approx(min(1.0, 190 * least.p))
+
+
+def test_many_answers_of_two_machines_have_a_fastest_on_each():
+    records = [*sweep(10), *sweep(10, machine_id="machine-b")]
+
+    assert len(compare(records).verdicts) == 18
+    assert len(compare(records, across_machines=True).verdicts) == 19

@@ -1,5 +1,6 @@
 """Every version ever shipped can be read; the future and prehistory are refused, each in its own words."""
 
+import json
 import shutil
 import sqlite3
 from pathlib import Path
@@ -8,6 +9,8 @@ import pytest
 
 from paceline.errors import StoreError
 from paceline.record import SCHEMA_VERSION, Store, migrate, summarize
+from paceline.record.machines import Machine
+from paceline.record.meter import meter_looks
 from records import make_record
 
 GOLDEN = Path(__file__).parents[2] / "data" / "record"
@@ -26,6 +29,60 @@ def test_every_version_ever_shipped_can_be_read(version, tmp_path):
     assert "timed_out" == failed.outcome.kind.value
     assert ("Traceback", "boom") == failed.outcome.log_tail
     assert () == good.doubts
+
+
+def test_version_1_is_updated_with_nothing_lost(tmp_path):
+    folder = tmp_path / "store"
+    shutil.copytree(GOLDEN / "v1", folder)
+    used = {"rss_bytes": 1e6, "cpu_s": 0.5, "read_bytes": 0.0, "written_bytes": 10.0}
+    looks = [{"t_s": 0.5, "processes": {"worker0": used}}, {"t_s": 1.0, "processes": {}}]
+    before = _with_facts_of_a_real_run(folder, looks)
+
+    with Store.open(folder) as store:
+        good, failed = store.records()
+        runs = store.query("SELECT run_id, trial_id, started, outcome FROM runs ORDER BY started").to_pylist()
+
+    assert before == [tuple(row.values()) for row in runs]
+    assert [good.run_id, failed.run_id] == [row["run_id"] for row in runs]
+    assert looks == meter_looks(good.meter)
+    assert {"period_s": 0.5, "network": None} == good.resources
+    assert (Machine(host="host0", cpu_model="Test CPU", kernel="6.1.0"),) == good.machines
+    assert 3 == good.samples.num_rows
+    assert SCHEMA_VERSION == good.schema_version
+    with Store.open(folder) as store:
+        assert [good, failed] == store.records()
+        store.add(make_record(repeat=7))
+
+
+def _with_facts_of_a_real_run(folder, looks):
+    """The golden store of version 1 with what real runs had in their rows; what must come out of it again."""
+    connection = sqlite3.connect(folder / "facts.sqlite")
+    with connection:
+        connection.execute("DROP TRIGGER runs_never_change")
+        for run, text in connection.execute("SELECT id, json FROM runs").fetchall():
+            facts = json.loads(text)
+            facts["resources"] = {"period_s": 0.5, "samples": looks, "network": None}
+            facts["hosts"] = [{"name": "host0", "address": "127.0.0.1", "cores": [0]}]
+            facts["machine"]["kernel"] = "6.1.0"
+            connection.execute("UPDATE runs SET json = ? WHERE id = ?", (json.dumps(facts), run))
+        connection.execute(
+            "CREATE TRIGGER runs_never_change BEFORE UPDATE ON runs BEGIN SELECT RAISE(ABORT, 'no'); END"
+        )
+    rows = connection.execute("SELECT run_id, trial_id, started, outcome FROM runs ORDER BY started").fetchall()
+    connection.close()
+    return rows
+
+
+def test_a_file_that_was_damaged_before_the_update_can_be_restored_after_it(tmp_path):
+    shutil.copytree(GOLDEN / "v1", tmp_path / "store")
+    (path,) = (tmp_path / "store" / "samples").iterdir()
+    content = path.read_bytes()
+    path.write_bytes(b"junk")
+
+    with Store.open(tmp_path / "store") as store:
+        assert ["samples-damaged"] == [doubt.code for doubt in store.records()[0].doubts]
+        path.write_bytes(content)
+        assert 320.0 == pytest.approx(summarize(store.records()[0]).throughput, rel=0.05)
 
 
 def set_version(folder, version):
@@ -74,11 +131,11 @@ def old_store(tmp_path):
     connection.close()
 
 
-def add_column(connection):
+def add_column(connection, _folder):
     connection.execute("ALTER TABLE runs ADD COLUMN mood TEXT DEFAULT 'calm'")
 
 
-def rename_column(connection):
+def rename_column(connection, _folder):
     connection.execute("ALTER TABLE runs RENAME COLUMN mood TO temper")
 
 
@@ -95,7 +152,7 @@ def test_versions_are_updated_step_by_step_with_a_copy_kept(old_store, tmp_path)
 
 
 def test_an_update_that_fails_changes_nothing(old_store, tmp_path):
-    updates = {SCHEMA_VERSION + 1: add_column, SCHEMA_VERSION + 2: lambda c: c.execute("NOT SQL")}
+    updates = {SCHEMA_VERSION + 1: add_column, SCHEMA_VERSION + 2: lambda c, _: c.execute("NOT SQL")}
 
     with pytest.raises(sqlite3.Error):
         migrate.migrate(old_store, tmp_path, target=SCHEMA_VERSION + 2, updates=updates)

@@ -120,15 +120,19 @@ def test_facts_can_neither_be_edited_nor_deleted(store):
     connection.close()
 
 
-def test_done_tells_the_last_attempt_and_attempts_the_next_number(store):
+def test_every_attempt_is_told_without_its_facts(store):
     trial = make_trial()
     store.add(failed_record(trial=trial))
     store.add(make_record(trial=trial, attempt=1))
     store.add(failed_record("timed_out", trial=trial, repeat=1))
 
-    assert {(trial.id, 0): OutcomeKind.OK, (trial.id, 1): OutcomeKind.TIMED_OUT} == store.done("machine-a")
-    assert {(trial.id, 0): 2, (trial.id, 1): 1} == store.attempts("machine-a")
-    assert {} == store.done("machine-b")
+    attempted = store.attempted("machine-a")
+    assert [(trial.id, 0, 0), (trial.id, 0, 1), (trial.id, 1, 0)] == [
+        (run.trial_id, run.repeat, run.attempt) for run in attempted
+    ]
+    assert [OutcomeKind.FAILED, OutcomeKind.OK, OutcomeKind.TIMED_OUT] == [run.outcome for run in attempted]
+    assert {trial.limits} == {run.limits for run in attempted}
+    assert [] == store.attempted("machine-b")
 
 
 def test_estimates_rest_on_runs_that_ended_well(store):
@@ -149,8 +153,11 @@ def test_run_ids_that_no_file_system_likes_are_stored(store):
     assert record.samples == store.records()[0].samples
 
 
-@pytest.mark.parametrize("harm", [Path.unlink, lambda path: path.write_bytes(b"PAR1 no more")])
-def test_damaged_samples_cost_one_record_its_samples_and_nothing_else(store, harm):
+@pytest.mark.parametrize(
+    "harm,doubt",
+    [(Path.unlink, "samples-missing"), (lambda path: path.write_bytes(b"PAR1 no more"), "samples-damaged")],
+)
+def test_damaged_samples_cost_one_record_its_samples_and_nothing_else(store, harm, doubt):
     for repeat in range(2):
         store.add(make_record(repeat=repeat))
     harm(store.folder / "samples" / f"{make_record().run_id}.parquet")
@@ -158,7 +165,7 @@ def test_damaged_samples_cost_one_record_its_samples_and_nothing_else(store, har
     damaged, whole = store.records()
 
     assert damaged.samples is None
-    assert ["samples-missing"] == [doubt.code for doubt in damaged.doubts]
+    assert [doubt] == [seen.code for seen in damaged.doubts]
     assert whole.samples is not None
     assert () == whole.doubts
 
@@ -182,7 +189,7 @@ def test_sql_reaches_runs_samples_and_layers(store):
 
 
 def test_sql_on_an_empty_store_answers_empty(store):
-    for view in ("runs", "samples", "layers"):
+    for view in ("runs", "samples", "layers", "meter"):
         assert 0 == store.query(f"FROM {view}").num_rows
 
 
@@ -232,7 +239,7 @@ def test_sweep_removes_what_dead_writers_left_and_nothing_else(store):
 def _temporary_name_of_this_host(store):
     from paceline.record import sample_files
 
-    temporary = sample_files.write_temporary(store.folder / "samples" / "t.parquet", make_record().samples)
+    temporary, _ = sample_files.write_temporary(store.folder / "samples" / "t.parquet", make_record().samples)
     temporary.unlink()
     return temporary.name.split(".")[-3]
 

@@ -3,6 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from paceline.record.meter import meter_table
 from paceline.record.usage import MOST_POINTS, Series, thinned, usage_of
 from records import make_record
 
@@ -18,7 +19,7 @@ def metered(cpu, *, period=0.5, names=("worker0",), rss=1e8, times=None):
         }
         for t, total in zip(times, cpu, strict=True)
     ]
-    return make_record(resources={"period_s": period, "samples": samples, "network": None})
+    return make_record(resources={"period_s": period, "network": None}, meter=meter_table(samples))
 
 
 def test_cpu_is_the_growth_of_the_counter():

@@ -51,14 +51,15 @@ def message_costs(vector: Floats, conditions: Conditions, sizes: Floats) -> tupl
         return np.zeros_like(sizes), np.zeros_like(sizes)
     alpha, beta = neighbours(vector, conditions)
     start, carry = Wire(alpha_s=alpha, beta_s=0.0), Wire(alpha_s=0.0, beta_s=beta)
+    # Every algorithm is a latency and a time of each byte, so one number of each does for all messages.
     if conditions.exchange == SERVER:
         servers = float(max(1, conditions.servers))
-        latency = collectives.parameter_server(np.zeros_like(sizes), ranks, start, servers=servers)
-        carried = collectives.parameter_server(sizes, ranks, carry, servers=servers)
+        latency = collectives.parameter_server(0.0, ranks, start, servers=servers)
+        byte_s = collectives.parameter_server(1.0, ranks, carry, servers=servers)
     else:
         cost = ALGORITHMS[conditions.exchange]
-        latency, carried = cost(np.zeros_like(sizes), ranks, start), cost(sizes, ranks, carry)
-    return np.broadcast_to(latency, sizes.shape), np.broadcast_to(carried, sizes.shape)
+        latency, byte_s = cost(0.0, ranks, start), cost(1.0, ranks, carry)
+    return np.full(sizes.shape, float(latency)), sizes * float(byte_s)
 
 
 def collective_s(vector: Floats, conditions: Conditions, sizes: Floats, operation: str) -> Floats:

@@ -14,6 +14,7 @@ from statistics import NormalDist
 import numpy as np
 
 from paceline.model.equations.step import Floats
+from paceline.record.lockstep import RankTimes
 
 NODES = 64
 """Of the quadrature below: the mean of the largest of 4096 draws is then right to five digits."""
@@ -80,36 +81,29 @@ def _quadrature() -> tuple[Floats, Floats]:
     return np.sin(angle) ** 2, weight * np.pi / 4 * np.sin(2 * angle)
 
 
-def straggling_of(computing_s: Floats) -> Straggling:
-    """Estimated from computing times, one row a worker and one column a step."""
-    workers, steps = computing_s.shape
-    if steps < 3 or not (computing_s > 0).all():
+def straggling_of(computing: RankTimes) -> Straggling:
+    """Estimated from the computing times of every worker in every step."""
+    if computing.variance is None:
         return ALIKE
-    logs = np.log(computing_s)
-    # What all workers have in common in a step (a longer sequence, a busy machine) lets nobody wait.
-    own = logs - logs.mean(axis=0) if workers > 1 else logs
-    lasting = own.mean(axis=1)
-    passing = own - lasting[:, None]
-    variance = float((passing**2).mean())
+    workers, steps, variance = len(computing.means_s), computing.n_steps, computing.variance
     persistence = 0.0
     if variance > 0:
-        products = float((passing[:, 1:] * passing[:, :-1]).mean()) / variance
+        products = computing.lagged / variance
         # A correlation that is measured from the mean of so few steps is too small by this (Kendall 1954).
         persistence = float(np.clip(products + (1 + 3 * products) / steps, 0.0, MOST_PERSISTENT))
     # Deviations from a mean of P workers and of T steps are smaller than those from the truth.
     independent = max(2.0, steps * (1 - persistence) / (1 + persistence))
     share = (1 - 1 / workers if workers > 1 else 1.0) * (1 - 1 / independent)
     spread = float(np.sqrt(variance / share))
-    return Straggling(spread=spread, persistence=persistence, slowest=_slowest(computing_s, spread, independent))
+    return Straggling(spread=spread, persistence=persistence, slowest=_slowest(computing, spread, independent))
 
 
-def _slowest(computing_s: Floats, spread: float, independent: float) -> float:
+def _slowest(computing: RankTimes, spread: float, independent: float) -> float:
     """One worker's mean over that of the others; 1 where workers that are alike would differ as much by chance."""
-    workers = len(computing_s)
+    workers = len(computing.means_s)
     if workers < 2:
         return 1.0
-    means = computing_s.mean(axis=1)
-    found = _over_others(float(means.max() / means.mean()), workers)
+    found = _over_others(max(computing.means_s) / computing.mean_s, workers)
     chance = _over_others(expected_slowest(workers, spread / float(np.sqrt(independent))), workers)
     return found if found > 1 + BEYOND_CHANCE * (chance - 1) + 1e-9 else 1.0
 

@@ -12,7 +12,7 @@ E = max(0, X − (1 − s)·B).
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import INDEX
@@ -118,11 +118,13 @@ def step_terms(vector: Floats, conditions: Conditions, straggling: Straggling = 
     contention = float(vector[at["contention"]]) * (seen.total_s - seen.exposed_s)
     # What is exchanged every so many steps only shows in one of them: the mean step.
     exposed, exchange, contention = (value / conditions.every for value in (seen.exposed_s, seen.total_s, contention))
-    busy = StepTerms(
-        input_s=0.0,
+    waiting = (slow - 1) * (forward + backward) * passes + seen.waiting_s
+    busy = (forward + backward) * passes + waiting + contention + exposed + update + overhead
+    return StepTerms(
+        input_s=max(0.0, feeding - busy) if conditions.prefetch else feeding,
         forward_s=forward * passes,
         backward_s=backward * passes,
-        waiting_s=(slow - 1) * (forward + backward) * passes + seen.waiting_s,
+        waiting_s=waiting,
         contention_s=contention,
         latency_s=exposed * seen.latent,
         bandwidth_s=exposed * (1 - seen.latent),
@@ -132,4 +134,3 @@ def step_terms(vector: Floats, conditions: Conditions, straggling: Straggling = 
         latent=seen.latent,
         unequal=unequal,
     )
-    return replace(busy, input_s=max(0.0, feeding - busy.step_s) if conditions.prefetch else feeding)

@@ -9,34 +9,22 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-import pyarrow as pa
 
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.ready import Ready
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import Straggling, straggling_of
 from paceline.plan.trial import Trial
-from paceline.plan.vocabulary import ASYNCHRONOUS, REPLICATED, RING, Exchange, Sharing
+from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
+from paceline.record.lockstep import DATA, PASSES
 from paceline.record.phases import COMMUNICATION, FUSED
 from paceline.record.record import MEASUREMENT, Record
-from paceline.record.summary import (
-    RunSummary,
-    by_step,
-    floats,
-    measured_samples,
-    phase_columns,
-    slowest_times,
-    summarize,
-)
+from paceline.record.summary import RunSummary, slowest_times, summarize
 
-DATA = "data"
-"""The phase in which a rank waits for its batch."""
 HANDED_OVER = frozenset({COMMUNICATION, "update"})
 """Phases that are one where servers apply the optimizer."""
 TAKEN_APART = "timers"
 """How phases are derived from steps in which nothing overlaps (record.fact.DERIVED_BY)."""
-PASSES = ("forward", "backward")
-"""Phases that compute."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -177,7 +165,7 @@ def _training(
         messages = known.bytes
     fractions = known.of_messages(messages) if known and messages else None
     phases, derived = _phases([summary for _, summary in runs])
-    late = min(float(np.mean([late_input_s(record) for record, _ in runs])), phases.get(COMMUNICATION, 0.0))
+    late = min(float(np.mean([late_input_s(summary) for _, summary in runs])), phases.get(COMMUNICATION, 0.0))
     if late:
         phases |= {DATA: phases[DATA] + late, COMMUNICATION: phases[COMMUNICATION] - late}
     passes = passes_of(record)
@@ -190,7 +178,7 @@ def _training(
         phases={name: seconds * scale for name, seconds in phases.items() if name not in mixed_in(record)},
         derived=derived,
         handed_over_s=_handed_over_s(runs),
-        straggling=_straggling([record for record, _ in runs]),
+        straggling=_straggling([summary for _, summary in runs]),
         peak_rss_bytes=float(np.mean(peaks)) if peaks else None,
     )
 
@@ -256,33 +244,16 @@ def _handed_over_s(runs: Sequence[tuple[Record, RunSummary]]) -> float | None:
     return float(np.mean(told)) if told else None
 
 
-def late_input_s(record: Record) -> float:
-    """Mean seconds a step in which ranks wait for others whose batch comes later, beyond what they would wait anyway
-    for those that compute longer; 0 where that is not timed. Timers call it communication, but input causes it.
-    """
-    measured = measured_samples(record)
-    together = record.trial.ranks > 1 and record.trial.framework.strategy_class != ASYNCHRONOUS
-    phases = phase_columns(measured) if measured is not None and together else {}
-    if measured is None or not {DATA, *PASSES} <= set(phases):
-        return 0.0
-    data, forward, backward = (by_step(measured, np.nan_to_num(phases[name])) for name in (DATA, *PASSES))
-
-    def waited(times: Floats) -> float:
-        return float((times.max(axis=0) - times.mean(axis=0)).mean())
-
-    return max(0.0, waited(data + forward + backward) - waited(forward + backward))
+def late_input_s(summary: RunSummary) -> float:
+    """Mean seconds a step in which ranks wait for others whose batch comes later (record.lockstep)."""
+    return summary.lockstep.late_input_s if summary.lockstep else 0.0
 
 
-def _straggling(records: Sequence[Record]) -> Straggling | None:
-    seen = []
-    for record in records:
-        measured = measured_samples(record)
-        computing = None if measured is None else _computing(measured, alone=record.trial.ranks == 1)
-        if measured is None or computing is None:
-            continue
-        matrix = by_step(measured, computing)
-        if matrix.size:
-            seen.append(straggling_of(matrix))
+def _straggling(summaries: Sequence[RunSummary]) -> Straggling | None:
+    steps = [summary.lockstep for summary in summaries if summary.lockstep is not None]
+    # Forward and backward pass where both are timed; else the step without what is spent in exchanging and waiting.
+    times = [step.passes if set(PASSES) <= set(step.phases_s) else step.others for step in steps]
+    seen = [straggling_of(computing) for computing in times if computing is not None]
     if not seen:
         return None
     return Straggling(
@@ -290,14 +261,3 @@ def _straggling(records: Sequence[Record]) -> Straggling | None:
         persistence=float(np.mean([one.persistence for one in seen])),
         slowest=float(np.mean([one.slowest for one in seen])),
     )
-
-
-def _computing(measured: pa.Table, *, alone: bool) -> Floats | None:
-    """Forward and backward pass where both are timed; else the step without what is spent in exchanging and waiting."""
-    phases = phase_columns(measured)
-    if set(PASSES) <= set(phases):
-        passes: Floats = np.sum([np.nan_to_num(phases[name]) for name in PASSES], axis=0)
-        return passes
-    if COMMUNICATION in phases:
-        return floats(measured, "wall_s") - np.nan_to_num(phases[COMMUNICATION])
-    return floats(measured, "wall_s") if alone else None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from math import log
 
 import numpy as np
 from scipy.optimize import least_squares
@@ -48,7 +49,9 @@ class Problem:
     def __init__(self, evidence: Evidence, straggling: Straggling) -> None:
         self._evidence = evidence
         self._straggling = straggling
-        step = float(np.median([one.step_s for one in evidence.trainings]))
+        self._steps_s = [one.step_s for one in evidence.trainings]
+        """Of each training: asked for in every evaluation."""
+        step = float(np.median(self._steps_s))
         batch = float(np.median([one.conditions.batch for one in evidence.trainings]))
         usual = {"s": step, "s/B": 1e-9, "1": 1.0}
         self.scale = np.array(
@@ -73,14 +76,14 @@ class Problem:
 
     def of_data(self, vector: Floats) -> Floats:
         rows: list[float] = []
-        for one in self._evidence.trainings:
+        for one, step_s in zip(self._evidence.trainings, self._steps_s, strict=True):
             terms = step_terms(vector, one.conditions, self._straggling)
-            rows.append(float(np.log(max(terms.step_s, 1e-12) / one.step_s)))
+            rows.append(log(max(terms.step_s, 1e-12) / step_s))
             weight = DERIVED_WEIGHT if one.derived else 1.0
             found = terms.phases()
-            rows += [weight * (found[name] - one.phases[name]) / one.step_s for name in PHASES if name in one.phases]
+            rows += [weight * (found[name] - one.phases[name]) / step_s for name in PHASES if name in one.phases]
             if one.handed_over_s is not None:
-                rows.append(weight * (terms.exchange_s + terms.update_s - one.handed_over_s) / one.step_s)
+                rows.append(weight * (terms.exchange_s + terms.update_s - one.handed_over_s) / step_s)
         for two in self._evidence.collectives:
             taken = np.maximum(collective_s(vector, two.conditions, two.sizes, two.operation), 1e-12)
             rows += (np.log(taken / two.seconds) / np.sqrt(len(two.sizes))).tolist()

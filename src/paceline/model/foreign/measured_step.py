@@ -6,9 +6,10 @@ import numpy as np
 
 from paceline.errors import PacelineError
 from paceline.model.foreign.traces import Span
+from paceline.record.lockstep import floats
 from paceline.record.phases import COMMUNICATION, FUSED
 from paceline.record.record import Record
-from paceline.record.summary import by_step, floats, measured_samples, phase_columns
+from paceline.record.summary import by_step, measured_samples, phase_columns
 
 
 def measured_spans(record: Record) -> list[Span]:

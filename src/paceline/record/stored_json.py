@@ -1,0 +1,23 @@
+"""Facts as the JSON text in which they are stored: the same facts always make the same text."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from typing import Any
+
+
+def dump(data: Mapping[str, Any]) -> str:
+    """With sorted keys, so that what is equal is stored equal."""
+    return json.dumps(data, default=_plain, sort_keys=True)
+
+
+def _plain(value: Any) -> Any:
+    """What JSON has no word for: NumPy's numbers, and other mappings and sequences than Python's own."""
+    if hasattr(value, "item"):
+        return value.item()
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    return str(value)
