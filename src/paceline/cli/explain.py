@@ -9,6 +9,7 @@ from typing import Any
 from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.errors import PacelineError, RegressionError
 from paceline.folders import store_folder
+from paceline.record.export import make_folder, write_text
 from paceline.spec import load_study
 from paceline.units import FRACTION, parse_quantity
 from paceline.workbench import Workbench
@@ -105,10 +106,10 @@ def _regressions(args: argparse.Namespace) -> int:
 
 
 def _write_experiments(folder: Path, found: Any) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for explanation in found:
         for number, finding in enumerate(explanation.findings, start=1):
             if finding.experiment:
                 path = folder / f"{explanation.trial}.{number}.toml"
-                path.write_text(finding.experiment, encoding="utf-8")
+                write_text(finding.experiment, path)
                 say(f"written: {path} ({finding.cause})")

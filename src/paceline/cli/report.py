@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.cli.compare import add_comparison_flags, make_comparison
 from paceline.cli.output import WIDTH, add_common, command, say, show, width
-from paceline.errors import PacelineError, StoreError
+from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.record import MEASUREMENT, Record
-from paceline.record.export import write_text
+from paceline.record.export import make_folder, write_text
 from paceline.spec import Study, load_study
 from paceline.workbench import Workbench
 
@@ -196,10 +196,7 @@ def _write(args: argparse.Namespace, data: ReportData) -> None:
         from paceline.report.gallery import gallery
 
         folder = Path(args.svg)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"{folder}: {error.strerror}", hint="name another folder: --svg DIR") from None
+        make_folder(folder)
         for figure in gallery(data).all():
             _save(figure.svg, str(folder / f"{figure.name}.svg"))
 
