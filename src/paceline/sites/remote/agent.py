@@ -123,13 +123,13 @@ class Hands:
         return {}
 
     def listing(self, folder):
-        """Path → digest of all files of a folder."""
+        """Path within a folder → digest, of all files there."""
         found = {}
         for where, _, names in os.walk(folder):
             for name in names:
                 path = os.path.join(where, name)
                 if stat.S_ISREG(os.lstat(path).st_mode):
-                    found[path] = digest(path)
+                    found[os.path.relpath(path, folder)] = digest(path)
         return {"digests": found}
 
     def get(self, path):
