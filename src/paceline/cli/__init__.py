@@ -44,7 +44,7 @@ def make_parser(only: str | None = None) -> argparse.ArgumentParser:
     parser = Parser(
         prog="paceline",
         description="Which framework and configuration trains my model best here? Measured, with evidence.",
-        epilog="start here: paceline doctor   then: paceline run studies/quickstart.toml",
+        epilog="start here: paceline doctor   then: paceline init --example quickstart",
     )
     parser.add_argument("--version", action="version", version=f"paceline {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")

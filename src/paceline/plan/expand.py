@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from paceline.errors import SpecError, did_you_mean
+from paceline.errors import SpecError, did_you_mean, documented
 from paceline.plan.capabilities import Capabilities, Knob, SiteLimits
 from paceline.plan.trial import ClusterChoice, FrameworkChoice, Limits, MeasureChoice, Trial, WorkloadChoice
 from paceline.spec.study import Study
@@ -226,7 +226,7 @@ def _clusters(study: Study, site: SiteLimits, model: str) -> Iterator[ClusterCho
     keys = ("hosts", "workers_per_host", "threads_per_worker", "device", "network")
     name = study.one("cluster.site")
     options = _knob_axes(
-        study.site_options.get(name, {}), site.knobs, f"{study.source}: cluster.{name}", "see docs/reference/study.md"
+        study.site_options.get(name, {}), site.knobs, f"{study.source}: cluster.{name}", documented("reference/study")
     )
     for values in itertools.product(*(study.values(f"cluster.{key}", model) for key in keys)):
         asked = dict(zip(keys, values, strict=True))
