@@ -59,7 +59,7 @@ class RegressionError(PacelineError):
 
 
 def documented(page: str) -> str:
-    """The tail of a hint: where to read on. A page and not a file, because an installed package has no files beside it."""
+    """Where to read on, for a hint. A page and not a file: an installed package has no files beside it."""
     return f"see {page} in the documentation"
 
 
