@@ -24,6 +24,7 @@ from paceline.recommend.recommendation import Advice
 from paceline.recommend.search import Survey, survey, to_try
 from paceline.recommend.tried import Tried, outcomes
 from paceline.record import Record
+from paceline.record.failures import none_ended_well
 from paceline.run import Budget
 from paceline.spec import Study, parse_study
 from paceline.workbench import Watcher, Workbench
@@ -89,6 +90,8 @@ def recorded(bench: Workbench) -> list[Record]:
             f"{bench.study.source}: nothing is recorded yet in {bench.folder}",
             hint="measure it: paceline calibrate STUDY",
         )
+    if failed := none_ended_well(bench.study.source, found):
+        raise failed
     return found
 
 

@@ -30,6 +30,7 @@ from paceline.model.validation.validate import Validation
 from paceline.plan import Proposal, Trial
 from paceline.record import Record
 from paceline.record.archive import read_archive
+from paceline.record.failures import none_ended_well
 from paceline.record.record import MEASUREMENT
 from paceline.run.conformance import REFERENCE
 from paceline.spec import Study, read_study
@@ -129,6 +130,8 @@ def calibrate(bench: Workbench) -> list[Calibration]:
     """
     found = fitted(bench)
     if not found:
+        if failed := none_ended_well(bench.study.source, bench.records()):
+            raise failed
         raise PacelineError(
             f"{bench.study.source}: nothing is recorded yet in {bench.folder}",
             hint="measure it: paceline calibrate STUDY   without --no-run",

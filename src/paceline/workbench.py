@@ -29,6 +29,7 @@ from paceline.plan import Catalog, Plan, PlannedRun, Proposal, Trial, expand, sc
 from paceline.plan.estimate import make_estimate
 from paceline.plan.proof import ProofCase, runs_of
 from paceline.record import MEASUREMENT, PROOF, OutcomeKind, Record, Store
+from paceline.record.failures import would_fail_again
 from paceline.run import Bench, Budget, Equipment, campaign, clear_scratch, machine_lock, run_once
 from paceline.run.conformance import REFERENCE, cases_of
 from paceline.run.host_state import machine
@@ -166,18 +167,22 @@ class Workbench:
         done: Mapping[tuple[str, int], str] = {}
         attempts: Mapping[tuple[str, int], int] = {}
         seen: Mapping[str, float] = {}
+        hopeless: Mapping[str, str] = {}
         if (store := self.existing_store()) is not None:
             with store:
                 here = machine()["id"]
                 limits = {trial.id: trial.limits for trial in (*proofs, *(e.trial for e in expanded))}
                 worker = worker_digest()
-                done = {
-                    (r.trial.id, r.repeat): r.outcome.kind.value
+                recorded = [
+                    r
                     for r in last_attempts(store.records(trial_ids=ids, machine=here, with_samples=False))
                     # What other limits have ended says nothing about these, nor what other adapters have shown.
                     if (r.ok or r.trial.limits == limits[r.trial.id])
                     and (r.kind != PROOF or r.inputs.get("worker") == worker)
-                }
+                ]
+                done = {(r.trial.id, r.repeat): r.outcome.kind.value for r in recorded}
+                if not retry:
+                    hopeless = {r.trial.id: why for r in recorded if (why := would_fail_again(r))}
                 attempts, seen = store.attempts(here), store.recent_elapsed(ids, here)
         estimate = make_estimate(catalog.capabilities, self.workload, seen)
         return schedule(
@@ -189,6 +194,7 @@ class Workbench:
             retry=retry,
             repeats=repeats,
             proofs=proofs,
+            hopeless=hopeless,
         )
 
     def proof_cases(self, trials: Sequence[Trial], catalog: Catalog) -> list[ProofCase]:
@@ -348,8 +354,11 @@ class Workbench:
         """Run a plan, each record stored before the next run starts."""
         records: list[Record] = []
         measured: dict[str, float] = {}
+        hopeless: set[str] = set()
         try:
             for index, planned in enumerate(plan.runs):
+                if planned.trial.id in hopeless:
+                    continue
                 remaining = sum(measured.get(run.trial.id, run.estimate_s) for run in plan.runs[index:])
                 watcher.before(planned, index + 1, len(plan.runs), remaining)
                 record = run_once(planned, self.study.name, replace(bench, site=self._site_of(planned.trial)))
@@ -358,6 +367,10 @@ class Workbench:
                 measured[planned.trial.id] = record.elapsed_s
                 records.append(record)
                 watcher.after(record)
+                if would_fail_again(record):
+                    hopeless.add(planned.trial.id)
+                    if any(run.trial.id == planned.trial.id for run in plan.runs[index + 1 :]):
+                        watcher.say("        its other repeats would fail the same way and are not started")
         finally:
             bench.site.leave()
         return records

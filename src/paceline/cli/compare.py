@@ -40,8 +40,14 @@ def main(args: argparse.Namespace) -> int:
         from paceline.report.text import results_text
 
         show(results_text(found, width()))
-        say(f"next: {command(args, 'report', args.study)}")
+        say(f"next: {command(args, *next_words(found, 'report', args.study))}")
     return 0
+
+
+def next_words(found: Comparison | Collectives, *words: str) -> tuple[str, ...]:
+    """The command that follows; where no run ended well, the one that runs them again. The study is its second word."""
+    rows = [row.throughput for row in found.rows] if isinstance(found, Comparison) else [t.sizes for t in found.tables]
+    return words if any(rows) else ("run", words[1], "--retry-failed")
 
 
 def make_comparison(args: argparse.Namespace) -> Comparison | Collectives:

@@ -10,6 +10,7 @@ from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.errors import PacelineError, RegressionError
 from paceline.folders import store_folder
 from paceline.record.export import make_folder, write_text
+from paceline.record.failures import none_ended_well
 from paceline.spec import load_study
 from paceline.units import FRACTION, parse_quantity
 from paceline.workbench import Workbench
@@ -51,6 +52,8 @@ def main(args: argparse.Namespace) -> int:
     else:
         found, gaps = [explain_trial(folder, args.what)], []
     if not found:
+        if is_study and (failed := _failed(args, bench)):
+            raise failed
         raise PacelineError(
             f"{args.what}: nothing is recorded {f'of {args.trial} ' if args.trial else ''}in {folder}",
             hint=f"measure it: {command(args, 'run', args.what)}",
@@ -85,8 +88,11 @@ def _regressions(args: argparse.Namespace) -> int:
         least = parse_quantity(args.least, FRACTION)
     except ValueError as error:
         raise PacelineError(f"--least: {error}", hint="write it like --least 2%") from None
-    series = history(_bench(args))
+    bench = _bench(args)
+    series = history(bench)
     if not series:
+        if failed := _failed(args, bench):
+            raise failed
         raise PacelineError(
             f"{args.what}: nothing is recorded yet", hint=f"measure it: {command(args, 'run', args.what)}"
         )
@@ -103,6 +109,12 @@ def _regressions(args: argparse.Namespace) -> int:
             hint=f"look closer: {command(args, 'explain', args.what)}",
         )
     return 0
+
+
+def _failed(args: argparse.Namespace, bench: Workbench) -> PacelineError | None:
+    """What to say where runs are recorded and none ended well."""
+    records = [record for record in bench.records() if args.trial in {None, record.trial.id}]
+    return none_ended_well(args.what, records, again=command(args, "run", args.what, "--retry-failed"))
 
 
 def _write_experiments(folder: Path, found: Any) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 import difflib
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import Any, NoReturn
 
 from paceline.errors import SpecError
@@ -20,7 +20,12 @@ class Parser(argparse.ArgumentParser):
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         parsed, left = super().parse_known_args(args, namespace)
         if left:
-            raise SpecError(f"{self.prog}: {_not_known(left)}", hint=self._hint(left[0], self._option_string_actions))
+            flags = [word for word in left if word.startswith("-")]
+            if flags:
+                raise SpecError(
+                    f"{self.prog}: no such flag: {flags[0]}", hint=self._hint(flags[0], self._option_string_actions)
+                )
+            raise SpecError(f"{self.prog}: one word too many: {' '.join(left)}", hint=self._hint("", ()))
         return parsed, left
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
@@ -35,13 +40,6 @@ class Parser(argparse.ArgumentParser):
         nearest = difflib.get_close_matches(word.partition("=")[0], list(known), n=1, cutoff=0.5)
         suggestion = f"did you mean '{nearest[0]}'?   " if nearest else ""
         return f"{suggestion}see all: {self.prog} --help"
-
-
-def _not_known(words: Sequence[str]) -> str:
-    flags = [word for word in words if word.startswith("-")]
-    if flags:
-        return f"no such flag: {flags[0]}"
-    return f"one word too many: {' '.join(words)}"
 
 
 def whole(text: str) -> int:

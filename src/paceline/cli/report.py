@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paceline.cli.compare import add_comparison_flags, make_comparison
+from paceline.cli.compare import add_comparison_flags, make_comparison, next_words
 from paceline.cli.output import WIDTH, add_common, command, say, show, width
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
@@ -65,7 +65,7 @@ def main(args: argparse.Namespace) -> int:
             say(f"written: {args.output}")
         else:
             show(text.rstrip("\n"))
-    say(f"next: {command(args, 'export', args.study, '--format csv')}")
+    say(f"next: {command(args, *next_words(found, 'export', args.study, '--format csv'))}")
     return 0
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
-from paceline.cli.plan import names_of
+from paceline.cli.plan import names_of, nothing_can_run
 from paceline.compare import Comparison, more_repeats
 from paceline.errors import RunIncompleteError
 from paceline.folders import store_folder
@@ -45,6 +45,8 @@ class Narrator:
         if plan.runs:
             comma = ", " if already else ""
             say(f"{len(plan.runs)} run(s) to do{comma}{already}; estimated {format_seconds(plan.estimate_s)}")
+        elif plan.is_impossible:
+            say("nothing can run")
         else:
             say(f"nothing left to run{': ' if already else ''}{already}; measure more with --again")
 
@@ -118,6 +120,8 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str) -> C
         )
     else:
         show_results(bench, comparison)
+    if plan.is_impossible and not records:
+        raise nothing_can_run(study.source)
     here = machine()["id"]
     failed = [record for record in records if not record.ok and record.machine["id"] == here]
     missing = bench.catalog().unavailable

@@ -278,6 +278,11 @@ def _site_refusal(trial: Trial, site: SiteLimits) -> str | None:
     cluster = trial.cluster
     if cluster.hosts > site.hosts:
         return f"site {cluster.site} has {site.hosts} host(s), the trial wants {cluster.hosts}"
+    if cluster.workers_per_host > site.workers_per_host:
+        return (
+            f"a host of site {cluster.site} holds at most {site.workers_per_host} workers, "
+            f"the trial wants {cluster.workers_per_host}"
+        )
     if cluster.network is not None and not site.networks:
         return f"site {cluster.site} cannot set a network"
     if cluster.device != "cpu" and cluster.workers_per_host > site.devices.get(cluster.device, 0):

@@ -178,3 +178,11 @@ def test_a_model_may_have_a_batch_and_steps_of_its_own():
     assert {one[:2] for one in seen} == {("mlp", 32), ("lenet5", 4), ("lenet5", 8)}
     assert {one[2] for one in seen if one[0] == "lenet5"} == {10}
     assert {t.workload.options.get("num_classes") for t in trials} == {None, 5}
+
+
+def test_more_workers_than_a_host_can_hold_are_refused_however_few_cores_they_need() -> None:
+    asked = study({"workers_per_host": [1, 10**6], "oversubscribe": True})
+    one, million = expand(asked, catalog())
+
+    assert one.refusal is None
+    assert "holds at most 4096 workers, the trial wants 1000000" in (million.refusal or "")
