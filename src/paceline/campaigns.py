@@ -22,6 +22,7 @@ from paceline.recommend.recommendation import Advice
 from paceline.recommend.search import survey, to_try
 from paceline.recommend.tried import Tried, outcomes
 from paceline.record import Record
+from paceline.record.failures import none_ended_well
 from paceline.run import Budget
 from paceline.run.conformance import REFERENCE
 from paceline.snapshot import Snapshot
@@ -68,6 +69,8 @@ def keep_models(snapshot: Snapshot) -> list[Calibration]:
     """
     calibrations = [model.calibration for model in snapshot.models if model.evidence is not None]
     if not calibrations:
+        if failed := none_ended_well(snapshot.study.source, snapshot.records):
+            raise failed
         raise PacelineError(
             f"{snapshot.study.source}: nothing is recorded yet in {snapshot.folder}",
             hint="measure it: paceline calibrate STUDY   without --no-run",

@@ -58,6 +58,11 @@ class RegressionError(PacelineError):
     exit_code = 8
 
 
+def documented(page: str) -> str:
+    """Where to read on, for a hint. A page and not a file: an installed package has no files beside it."""
+    return f"see {page} in the documentation"
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """The tail of a message about an unknown word: what is known, and the nearest of it."""
     names = sorted(known)

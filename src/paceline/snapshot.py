@@ -17,9 +17,10 @@ from paceline.plan import Plan, Trial, schedule
 from paceline.plan.estimate import make_estimate
 from paceline.plan.expand import require_cores
 from paceline.plan.proof import runs_of
-from paceline.plan.resume import LastAttempt, done_runs, repeats_again
+from paceline.plan.resume import LastAttempt, done_runs, hopeless_trials, repeats_again
 from paceline.prepared import PreparedStudy
-from paceline.record import MEASUREMENT, PROOF, OutcomeKind, Record, Store
+from paceline.record import MEASUREMENT, PROOF, OutcomeKind, Record, Store, last_attempts
+from paceline.record.failures import would_fail_again
 from paceline.record.reading import Reading
 from paceline.run.host_state import machine
 from paceline.run.worker_source import worker_digest
@@ -126,11 +127,13 @@ class Snapshot:
             for attempt in attempts:
                 recorded[attempt.trial] = max(recorded.get(attempt.trial, 0), attempt.repeat + 1)
             repeats = repeats_again(self.study, prepared.trials, recorded)
+        done = done_runs(attempts, trials, worker_digest())
         return schedule(
             self.study,
             [expanded for expanded in prepared.expanded if expanded.refusal or not only_proof],
             estimate=make_estimate(prepared.catalog.capabilities, prepared.catalog.workload, elapsed),
-            done=done_runs(attempts, trials, worker_digest()),
+            done=done,
+            hopeless={} if retry else hopeless_trials(attempts, done),
             attempts=counts,
             retry=retry,
             repeats=repeats,
@@ -146,7 +149,11 @@ class Snapshot:
         here, ids = machine()["id"], [trial.id for trial in trials]
         with Store.open(self.folder) as store:
             attempted, elapsed = store.attempted(here), store.recent_elapsed(ids, here)
-        last = {(run.trial_id, run.repeat): run for run in sorted(attempted, key=lambda run: run.attempt)}
+            last = {(run.trial_id, run.repeat): run for run in sorted(attempted, key=lambda run: run.attempt)}
+            asked = {trial.id for trial in trials}
+            failed = {run.trial_id for run in last.values() if run.outcome is not OutcomeKind.OK} & asked
+            records = store.records(trial_ids=failed, machine=here, with_samples=False) if failed else []
+        reasons = {(record.trial.id, record.repeat): would_fail_again(record) for record in last_attempts(records)}
         attempts = [
             LastAttempt(
                 trial=run.trial_id,
@@ -154,6 +161,7 @@ class Snapshot:
                 outcome=run.outcome.value,
                 ok=run.outcome is OutcomeKind.OK,
                 limits=run.limits,
+                would_fail_again=reasons.get((run.trial_id, run.repeat)),
                 proof_by=(run.worker or "") if run.kind == PROOF else None,
             )
             for run in last.values()

@@ -19,6 +19,7 @@ from paceline.plan import Plan, PlannedRun, Proposal, Trial
 from paceline.plan.expand import require_cores
 from paceline.prepared import PreparedStudy
 from paceline.record import OutcomeKind, Record, Store
+from paceline.record.failures import would_fail_again
 from paceline.record.reading import Reading
 from paceline.run import Bench, Budget, Equipment, campaign, clear_scratch, machine_lock, run_once
 from paceline.run.host_state import machine
@@ -161,8 +162,11 @@ class Workbench:
         """Run a plan, each record stored before the next run starts."""
         records: list[Record] = []
         measured: dict[str, float] = {}
+        hopeless: set[str] = set()
         try:
             for index, planned in enumerate(plan.runs):
+                if planned.trial.id in hopeless:
+                    continue
                 remaining = sum(measured.get(run.trial.id, run.estimate_s) for run in plan.runs[index:])
                 watcher.before(planned, index + 1, len(plan.runs), remaining)
                 record = run_once(planned, self.prepared.study.name, replace(bench, site=self._site_of(planned.trial)))
@@ -172,6 +176,10 @@ class Workbench:
                 measured[planned.trial.id] = record.elapsed_s
                 records.append(record)
                 watcher.after(record)
+                if would_fail_again(record):
+                    hopeless.add(planned.trial.id)
+                    if any(run.trial.id == planned.trial.id for run in plan.runs[index + 1 :]):
+                        watcher.say("        its other repeats would fail the same way and are not started")
         finally:
             bench.site.leave()
         return records

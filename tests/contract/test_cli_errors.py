@@ -183,3 +183,43 @@ def test_second_run_waits_for_the_first_and_says_so(tmp_path: Path) -> None:
     process.communicate(timeout=300)
 
     assert process.returncode == 0
+
+
+@pytest.mark.parametrize("command", ["plan", "run"])
+@pytest.mark.parametrize("flags", [[], ["--json"]], ids=["words", "json"])
+def test_a_study_of_which_all_is_skipped_ends_with_five_and_a_step_that_helps(
+    tmp_path: Path, command: str, flags: list[str]
+) -> None:
+    study = write(tmp_path, study_of(cluster={"hosts": 4}))
+    done = paceline(tmp_path, command, study, *flags)
+
+    assert_clear(done, 5, "no trial can run here", "paceline doctor")
+    assert "next: paceline run" not in done.stderr
+    assert "--again" not in done.stderr
+    assert "the trial wants 4" in done.stdout
+
+
+def test_a_million_workers_are_not_planned(tmp_path: Path) -> None:
+    done = paceline(tmp_path, "plan", write(tmp_path, study_of(cluster={"workers_per_host": 10**6})))
+
+    assert_clear(done, 5, "no trial can run here")
+    assert "the trial wants 1000000" in done.stdout
+
+
+@pytest.mark.parametrize("words", [["explain"], ["explain", "--regressions"], ["recommend"], ["calibrate", "--no-run"]])
+def test_runs_that_all_failed_are_told_with_the_first_reason(tmp_path: Path, words: list[str]) -> None:
+    study = write(tmp_path, study_of({"fault": "crash"}))
+    assert paceline(tmp_path, "run", study).returncode == 5
+    done = paceline(tmp_path, words[0], study, *words[1:])
+
+    assert_clear(done, 5, "all 2 recorded runs failed", "crash asked for", "paceline run s.toml --retry-failed")
+
+
+@pytest.mark.parametrize("words", [["compare"], ["report"]])
+def test_after_failures_alone_the_next_step_is_to_run_them_again(tmp_path: Path, words: list[str]) -> None:
+    study = write(tmp_path, study_of({"fault": "crash"}))
+    paceline(tmp_path, "run", study)
+    done = paceline(tmp_path, *words, study)
+
+    assert done.returncode == 0
+    assert "next: paceline run s.toml --retry-failed" in done.stderr

@@ -82,3 +82,28 @@ def test_after_the_last_port_the_first_has_its_turn(tmp_path: Path, monkeypatch:
 def test_an_address_of_another_host_is_refused() -> None:
     with pytest.raises(OSError, match="assign"):
         free_ports(1, "192.0.2.1")
+
+
+def test_a_link_in_the_place_of_our_turns_is_not_followed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    precious = tmp_path / "precious"
+    precious.write_text("7", encoding="ascii")
+    (tmp_path / f"paceline-ports.{os.getuid()}").symlink_to(precious)
+
+    with pytest.raises(OSError, match="remove it, or set TMPDIR"):
+        free_ports(1, HERE)
+    assert precious.read_text(encoding="ascii") == "7"
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root can give files away")
+def test_a_file_that_another_user_made_is_not_taken_for_our_turns(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    planted = tmp_path / f"paceline-ports.{os.getuid()}"
+    planted.write_text("7", encoding="ascii")
+    os.chown(planted, 12345, 12345)
+
+    with pytest.raises(OSError, match="remove it, or set TMPDIR"):
+        free_ports(1, HERE)
+    assert planted.read_text(encoding="ascii") == "7"

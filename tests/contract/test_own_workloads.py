@@ -287,3 +287,35 @@ def test_worker_is_a_wheel_of_its_own_without_dependencies(tmp_path: Path) -> No
     assert "Requires-Python: >=3.6" in metadata.read_text(encoding="utf-8")
     assert printed.startswith("[1, 2] ")
     assert str(tmp_path) in printed
+
+
+@pytest.mark.processes
+def test_a_script_that_fails_before_its_first_step_is_started_once_until_a_retry_is_asked_for(tmp_path: Path) -> None:
+    wanted = tmp_path / "is-there"
+    refuses = f"import pathlib\nassert pathlib.Path({str(wanted)!r}).exists(), 'no data'\n"
+    (tmp_path / "train.py").write_text(refuses + script(), encoding="utf-8")
+    study = """\
+[study]
+name = "own"
+[workload]
+script = "train.py"
+batch_per_worker = 8
+[measure]
+warmup_steps = 2
+steps = 10
+repeats = 3
+"""
+    (tmp_path / "own.toml").write_text(study, encoding="utf-8")
+
+    first = paceline(tmp_path, "run", "own.toml")
+    assert first.returncode == 5
+    assert first.stderr.count("no data") == 1, first.stderr
+    assert "its other repeats would fail the same way and are not started" in first.stderr
+    second = paceline(tmp_path, "run", "own.toml")
+    assert second.returncode == 5
+    assert "repeat 1 failed during setup, and further ones would fail too" in second.stderr
+    assert "[1/" not in second.stderr
+    wanted.touch()
+    third = paceline(tmp_path, "run", "own.toml", "--retry-failed")
+    assert third.returncode == 0, third.stderr
+    assert "[3/3]" in third.stderr

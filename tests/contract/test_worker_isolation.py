@@ -37,9 +37,9 @@ def look_from_inside(environment: Environment, folder: Path) -> dict[str, object
     return seen
 
 
+@pytest.mark.usefixtures("built_environments")
 @pytest.mark.parametrize("name", sorted(known_frameworks()))
-def test_path_of_a_rank_is_the_private_folder_and_its_environment(name: str, tmp_path: Path, monkeypatch) -> None:
-    monkeypatch.delenv("PACELINE_CACHE")  # the environment that is built already
+def test_path_of_a_rank_is_the_private_folder_and_its_environment(name: str, tmp_path: Path) -> None:
     environment = environment_of(load_framework(name))
     if environment.state().state != "ready":
         pytest.skip(f"{environment.name} is {environment.state().state}")

@@ -14,6 +14,7 @@ from keyword import iskeyword
 from types import FrameType
 
 from paceline._version import __version__
+from paceline.cli.parser import Parser
 from paceline.errors import PacelineError
 
 COMMANDS = (
@@ -42,10 +43,10 @@ EXIT_DEFECT = 70
 
 def make_parser(only: str | None = None) -> argparse.ArgumentParser:
     """All commands; of a single one that is asked for, the others without their flags, which are slow to load."""
-    parser = argparse.ArgumentParser(
+    parser = Parser(
         prog="paceline",
         description="Which framework and configuration trains my model best here? Measured, with evidence.",
-        epilog="start here: paceline doctor   then: paceline init",
+        epilog="start here: paceline doctor   then: paceline init --example quickstart",
     )
     parser.add_argument("--version", action="version", version=f"paceline {__version__}")
     parser.add_argument("--traceback", action="store_true", help="show where an error comes from")

@@ -9,7 +9,7 @@ from typing import Any
 from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.cli.run import Narrator
 from paceline.compare import AGREES, NO_PROOF, NOT_COMPARABLE, Proof
-from paceline.errors import FairnessError
+from paceline.errors import FairnessError, documented
 from paceline.folders import store_folder
 from paceline.spec import load_study
 from paceline.workbench import Workbench
@@ -57,5 +57,7 @@ def _what_to_do(args: argparse.Namespace, failed: Sequence[Proof]) -> str:
         advice.append(f"what failed runs again with: {again}")
     if NOT_COMPARABLE in verdicts:
         # Those runs ended well, so there is nothing to run again.
-        advice.append("what is not comparable is measured and shown, and not ranked: docs/concepts/fairness.md")
+        advice.append(
+            "what is not comparable is measured and shown, and not ranked: " + documented("concepts/fairness")
+        )
     return "; ".join(advice)

@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.compare import Collectives, Comparison
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.snapshot import Snapshot
@@ -39,8 +40,17 @@ def main(args: argparse.Namespace) -> int:
         from paceline.report.text import results_text
 
         show(results_text(results, width()))
-        say(f"next: {command(args, 'report', args.study)}")
+        say(f"next: {command(args, *next_words(results, 'report', args.study))}")
     return 0
+
+
+def next_words(results: Comparison | Collectives, *words: str) -> tuple[str, ...]:
+    """The command that follows; where no run ended well, the one that runs them again. The study is its second word."""
+    if isinstance(results, Comparison):
+        measured = any(row.throughput for row in results.rows)
+    else:
+        measured = any(table.sizes for table in results.tables)
+    return words if measured else ("run", words[1], "--retry-failed")
 
 
 def recorded_snapshot(args: argparse.Namespace) -> Snapshot:

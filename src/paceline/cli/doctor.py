@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
         return 0
     _print(found)
     next_build = next((f for f in found["frameworks"] if f["state"] == "buildable"), None)
-    say(f"next: {next_build['fix']}" if next_build else "next: paceline init")
+    say(f"next: {next_build['fix']}" if next_build else "next: paceline init --example quickstart")
     return 0
 
 

@@ -9,6 +9,8 @@ from typing import Any
 from paceline.cli.output import add_common, command, emit, say, show, tell_outdated, width
 from paceline.errors import PacelineError, RegressionError
 from paceline.folders import store_folder
+from paceline.record.export import make_folder, write_text
+from paceline.record.failures import none_ended_well
 from paceline.snapshot import Snapshot
 from paceline.spec import load_study
 from paceline.units import FRACTION, parse_quantity
@@ -49,6 +51,8 @@ def main(args: argparse.Namespace) -> int:
 
         explanations, gaps = [explain_trial(store_folder(args.store), args.what)], []
     if not explanations:
+        if is_study and (failed := _failed(args, snapshot)):
+            raise failed
         which = f"of {args.trial} " if args.trial else ""
         raise PacelineError(
             f"{args.what}: nothing is recorded {which}in {store_folder(args.store)}",
@@ -84,8 +88,11 @@ def _regressions(args: argparse.Namespace) -> int:
         least = parse_quantity(args.least, FRACTION)
     except ValueError as error:
         raise PacelineError(f"--least: {error}", hint="write it like --least 2%") from None
-    series = history(_snapshot(args).records)
+    snapshot = _snapshot(args)
+    series = history(snapshot.records)
     if not series:
+        if failed := _failed(args, snapshot):
+            raise failed
         raise PacelineError(
             f"{args.what}: nothing is recorded yet", hint=f"measure it: {command(args, 'run', args.what)}"
         )
@@ -104,11 +111,17 @@ def _regressions(args: argparse.Namespace) -> int:
     return 0
 
 
+def _failed(args: argparse.Namespace, snapshot: Snapshot) -> PacelineError | None:
+    """What to say where runs are recorded and none ended well."""
+    records = [record for record in snapshot.records if args.trial in {None, record.trial.id}]
+    return none_ended_well(args.what, records, again=command(args, "run", args.what, "--retry-failed"))
+
+
 def _write_experiments(folder: Path, found: Any) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
+    make_folder(folder)
     for explanation in found:
         for number, finding in enumerate(explanation.findings, start=1):
             if finding.experiment:
                 path = folder / f"{explanation.trial}.{number}.toml"
-                path.write_text(finding.experiment, encoding="utf-8")
+                write_text(finding.experiment, path)
                 say(f"written: {path} ({finding.cause})")

@@ -13,7 +13,7 @@ from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.record import MEASUREMENT, Record, last_attempts
 from paceline.record.archive import write_archive
-from paceline.record.export import to_csv, to_json, write_parquet, write_text
+from paceline.record.export import to_csv, to_json, write_bytes, write_parquet, write_text
 from paceline.record.reading import open_store
 from paceline.snapshot import Snapshot
 from paceline.spec import load_study
@@ -86,7 +86,7 @@ def _trace(args: argparse.Namespace, form: str, records: list[Record]) -> int:
     output = Path(args.output)
     for rank in sorted({span.rank for span in spans}):
         path = output.with_name(f"{output.stem}.{rank}{output.suffix or '.et'}")
-        path.write_bytes(chakra_trace([span for span in spans if span.rank == rank]))
+        write_bytes(chakra_trace([span for span in spans if span.rank == rank]), path)
         say(f"written: {path} (run {record.run_id})")
     return 0
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show
 from paceline.compare.labels import label_rows
+from paceline.errors import RunIncompleteError
 from paceline.folders import store_folder
 from paceline.plan import Plan
 from paceline.snapshot import Snapshot
@@ -26,10 +27,22 @@ def main(args: argparse.Namespace) -> int:
     plan = Snapshot.of(load_study(args.study), store_folder(args.store)).plan
     if args.json:
         emit(plan.to_json())
+    else:
+        show("\n".join(describe(plan)))
+    if plan.is_impossible:
+        raise nothing_can_run(args.study)
+    if args.json:
         return 0
-    show("\n".join(describe(plan)))
     say(f"next: {command(args, 'run' if plan.runs or not plan.done else 'report', args.study)}")
     return 0
+
+
+def nothing_can_run(study: str) -> RunIncompleteError:
+    """Of a study whose trials are all skipped."""
+    return RunIncompleteError(
+        f"{study}: no trial can run here: all are skipped",
+        hint="the reasons stand above: change the study, or see what there is: paceline doctor",
+    )
 
 
 def names_of(plan: Plan) -> dict[str, str]:
@@ -60,6 +73,8 @@ def describe(plan: Plan) -> list[str]:
     lines.append(
         f"{len(plan.runs)} run(s) of {len(counts)} trial(s), estimated {format_seconds(plan.estimate_s)}"
         if plan.runs
+        else "nothing can run"
+        if plan.is_impossible
         else "nothing left to run"
     )
     return lines

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paceline.cli.output import add_common, command, emit, say, show, tell_outdated, width
+from paceline.cli.parser import amount, whole
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.spec import load_study
 from paceline.units import BYTES_PER_SECOND, parse_quantity
 
 if TYPE_CHECKING:
+    from paceline.cli.guesses import Guesses
     from paceline.model.fitting.calibration import Calibration
     from paceline.model.forecast.predict import Prediction
 
@@ -27,9 +29,10 @@ def add_parser(commands: Any) -> None:
         "study", nargs="?", help="study (TOML) that was calibrated; without it: all of the store, or a guess"
     )
     parser.add_argument("--workers", default=WORKERS, help="e.g. 2..4096 (doubling) or 1,3,6 (default: %(default)s)")
-    parser.add_argument("--workers-per-host", type=int, default=1, help="default: %(default)s")
-    parser.add_argument("--batch", type=int, help="samples a worker; by default the largest that was run")
-    parser.add_argument("--batch-global", type=int, help="samples a step over all workers: strong scaling")
+    parser.add_argument("--workers-per-host", type=whole, default=1, help="default: %(default)s")
+    batch = parser.add_mutually_exclusive_group()
+    batch.add_argument("--batch", type=whole, help="samples per worker; by default the largest that was run")
+    batch.add_argument("--batch-global", type=whole, help="samples per step over all workers: strong scaling")
     parser.add_argument("--network", help="between hosts: 10GbE, or a bandwidth such as 25Gbit; by default as it was")
     parser.add_argument("--framework", help="of several that were calibrated")
     parser.add_argument("--strategy", help="of several that were calibrated")
@@ -40,10 +43,10 @@ def add_parser(commands: Any) -> None:
         "--helps-most", action="store_true", help="which single change helps most, best bucket size included"
     )
     parser.add_argument(
-        "--epoch", type=int, metavar="SAMPLES", help="samples of an epoch: prints its time, cost and energy"
+        "--epoch", type=whole, metavar="SAMPLES", help="samples of an epoch: prints its time, cost and energy"
     )
-    parser.add_argument("--price", type=float, metavar="P", help="of a host and hour, in your currency")
-    parser.add_argument("--power", type=float, metavar="W", help="of a host, in watts")
+    parser.add_argument("--price", type=amount, metavar="P", help="of a host and hour, in your currency")
+    parser.add_argument("--power", type=amount, metavar="W", help="of a host, in watts")
     parser.add_argument("--memory", metavar="SIZE", help="of a worker, e.g. 16GB: says what fits")
     parser.add_argument("--picture", metavar="FILE.svg", help="draw the scaling curve")
     parser.add_argument("--trace", metavar="FILE.json", help="one predicted step for chrome://tracing and Perfetto")
@@ -123,7 +126,7 @@ def _calibrations(args: argparse.Namespace) -> Sequence[Calibration]:
     from paceline.model.fitting.kept import chosen, kept_calibrations
 
     if args.device:
-        return [_guess(args)]
+        return _guesses(args).calibrations
     wanted = {key: getattr(args, key) for key in ("framework", "strategy", "model") if getattr(args, key)}
     if not args.study:
         return chosen(kept_calibrations(store_folder(args.store)), wanted)
@@ -139,20 +142,16 @@ def _calibrations(args: argparse.Namespace) -> Sequence[Calibration]:
     return chosen(snapshot.calibrations, wanted)
 
 
-def _guess(args: argparse.Namespace) -> Calibration:
-    from paceline.model.forecast.catalogue import device
-    from paceline.model.forecast.guess import guess
-    from paceline.workloads import load_workload
+def _guesses(args: argparse.Namespace) -> Guesses:
+    from paceline.cli.guesses import guesses
 
-    model = args.model
-    if not model and args.study:
-        model = load_study(args.study).axes["workload.model"][0]
-    if not model:
-        raise PacelineError("--device: guesses for which model?", hint="add --model resnet50")
-    return guess(
-        load_workload(model, {}),
-        device(args.device),
-        **{key: getattr(args, key) for key in ("framework", "strategy") if getattr(args, key)},
+    return guesses(
+        args.device,
+        study=load_study(args.study) if args.study else None,
+        model=args.model,
+        framework=args.framework,
+        strategy=args.strategy,
+        batch=args.batch or args.batch_global,
     )
 
 
@@ -160,7 +159,7 @@ def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int
     from paceline.model.forecast.predict import conditions_for
 
     bandwidth, latency = network(args.network)
-    batch = args.batch
+    batch = _guesses(args).batch if args.device else args.batch
     if args.batch_global is not None:
         if args.batch_global % workers:
             raise PacelineError(
@@ -190,7 +189,10 @@ def network(text: str | None) -> tuple[float | None, float | None]:
     if text in INTERCONNECTS:
         return INTERCONNECTS[text].bytes_per_s, None
     try:
-        return parse_quantity(text, BYTES_PER_SECOND), None
+        rate = parse_quantity(text, BYTES_PER_SECOND)
+        if not rate > 0:
+            raise ValueError(f"{text!r} should be above zero")
+        return rate, None
     except ValueError as error:
         names = ", ".join([*NETWORKS, *INTERCONNECTS])
         raise PacelineError(f"--network: {error}", hint=f"or a name: {names}") from None
@@ -204,6 +206,8 @@ def _extras(args: argparse.Namespace) -> dict[str, Any]:
     if args.memory:
         try:
             memory = parse_quantity(args.memory, BYTES)
+            if not memory > 0:
+                raise ValueError(f"{args.memory!r} should be above zero")
         except ValueError as error:
             raise PacelineError(f"--memory: {error}", hint="write it like --memory 16GB") from None
     return {"epoch": args.epoch, "price": args.price, "power": args.power, "memory": memory}
@@ -227,21 +231,23 @@ def _json(args: argparse.Namespace, answer: dict[str, Any]) -> dict[str, Any]:
 
 
 def _draw(args: argparse.Namespace, answers: Sequence[dict[str, Any]]) -> None:
+    from paceline.record.export import write_text
     from paceline.report.curve import scaling_svg
 
     curves = {one["calibration"].family.label: one["predictions"] for one in answers}
-    Path(args.picture).write_text(scaling_svg(curves), encoding="utf-8")
+    write_text(scaling_svg(curves), Path(args.picture))
     say(f"written: {args.picture}")
 
 
 def _trace(args: argparse.Namespace, answer: dict[str, Any]) -> None:
     from paceline.model.foreign.traces import chakra_trace, chrome_trace, predicted_spans
+    from paceline.record.export import write_bytes, write_text
 
     last: Prediction = answer["predictions"][-1]
     spans = predicted_spans(answer["calibration"], last.conditions)
     if args.trace:
-        Path(args.trace).write_text(chrome_trace(spans, by=last.by), encoding="utf-8")
+        write_text(chrome_trace(spans, by=last.by), Path(args.trace))
         say(f"written: {args.trace}")
     if args.chakra:
-        Path(args.chakra).write_bytes(chakra_trace([span for span in spans if span.rank == 0]))
+        write_bytes(chakra_trace([span for span in spans if span.rank == 0]), Path(args.chakra))
         say(f"written: {args.chakra}")

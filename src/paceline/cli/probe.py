@@ -79,7 +79,8 @@ def _given(args: argparse.Namespace) -> Study:
     if not study.of_collectives:
         raise SpecError(
             f"{args.study}: workload.model: should be 'collective'",
-            hint=f"see studies/network.toml; to train something: {command(args, 'run', args.study)}",
+            hint="take an example: paceline init --example network   to train something: "
+            + command(args, "run", args.study),
         )
     return study
 

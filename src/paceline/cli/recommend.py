@@ -9,6 +9,7 @@ from typing import Any
 from paceline.cli.output import add_common, command, emit, say, show, tell_outdated, width
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
+from paceline.record.failures import none_ended_well
 from paceline.spec import load_study
 from paceline.units import SECONDS, parse_quantity
 
@@ -77,6 +78,8 @@ def main(args: argparse.Namespace) -> int:
             f"{args.study}: nothing is recorded yet in {snapshot.folder}",
             hint=f"measure it: {command(args, 'calibrate', args.study)}",
         )
+    if failed := none_ended_well(args.study, snapshot.records):
+        raise failed
     if args.try_:
         answer = try_out(bench, wish, Narrator(), Budget(seconds=seconds))
     else:

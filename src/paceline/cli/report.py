@@ -7,10 +7,10 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from paceline.cli.compare import add_comparison_flags, recorded_snapshot
+from paceline.cli.compare import add_comparison_flags, next_words, recorded_snapshot
 from paceline.cli.output import WIDTH, add_common, command, document, say, show, tell_outdated, width
-from paceline.errors import PacelineError, StoreError
-from paceline.record.export import write_text
+from paceline.errors import PacelineError
+from paceline.record.export import make_folder, write_text
 from paceline.report.gather import environments_of, last_runs, machines_of, resources_of, source_of, timelines_of
 
 if TYPE_CHECKING:
@@ -52,7 +52,7 @@ def main(args: argparse.Namespace) -> int:
             say(f"written: {args.output}")
         else:
             show(text.rstrip("\n"))
-    say(f"next: {command(args, 'export', args.study, '--format csv')}")
+    say(f"next: {command(args, *next_words(snapshot.results, 'export', args.study, '--format csv'))}")
     return 0
 
 
@@ -158,10 +158,7 @@ def _write(args: argparse.Namespace, data: ReportData) -> None:
         from paceline.report.gallery import gallery
 
         folder = Path(args.svg)
-        try:
-            folder.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise StoreError(f"{folder}: {error.strerror}", hint="name another folder: --svg DIR") from None
+        make_folder(folder)
         for figure in gallery(data).all():
             _save(figure.svg, str(folder / f"{figure.name}.svg"))
 

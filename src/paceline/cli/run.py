@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
-from paceline.cli.plan import names_of
+from paceline.cli.plan import names_of, nothing_can_run
 from paceline.compare import Comparison
 from paceline.errors import RunIncompleteError
 from paceline.folders import store_folder
@@ -100,6 +100,7 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str) -> C
     """
     new = bench.run(Narrator(), retry_failed=args.retry_failed, again=args.again, propose=adaptive_repeats(bench))
     snapshot = bench.snapshot()
+    plan = snapshot.plan
     if args.json:
         key = "collectives" if snapshot.study.of_collectives else "comparison"
         emit(
@@ -107,7 +108,7 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str) -> C
                 "study": snapshot.study.name,
                 "new": [run_json(record) for record in new],
                 "runs": [run_json(record) for record in snapshot.records],
-                "skipped": [{"trial": trial, "reason": reason} for trial, reason in snapshot.skipped.items()],
+                "skipped": plan.to_json()["skipped"],
                 key: snapshot.results.to_json(),
             }
         )
@@ -115,6 +116,8 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str) -> C
         from paceline.report.text import results_text
 
         show(results_text(snapshot.results, width()))
+    if plan.is_impossible and not snapshot.records:
+        raise nothing_can_run(snapshot.study.source)
     here = machine()["id"]
     rows = snapshot.comparison.rows
     failed = [record for record in snapshot.records if not record.ok and record.machine["id"] == here]

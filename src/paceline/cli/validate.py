@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from paceline.cli.output import add_common, emit, say, show, width
-from paceline.errors import PacelineError
+from paceline.errors import PacelineError, documented
 
 PUBLISHED = "PACELINE_PUBLISHED"
 """Names a folder with the published tables."""
@@ -23,7 +23,7 @@ WAIT_FREE, GOOGLENET, GOOGLENET_BATCH = "WFBP", "GoogleNet", 64.0
 
 def add_parser(commands: Any) -> None:
     parser = commands.add_parser("validate", help="how wrong the model is, beside other models")
-    parser.add_argument("--table", metavar="FILE.csv", help="measurements of others: docs/reference/tables.md")
+    parser.add_argument("--table", metavar="FILE.csv", help=f"measurements of others; {documented('reference/tables')}")
     parser.add_argument("--fit", metavar="CONDITION", help='rows to fit on, e.g. "num_nodes<=4"; the rest is predicted')
     parser.add_argument("--only", metavar="CONDITION", help='rows to look at, e.g. "cluster=aws"')
     parser.add_argument(
@@ -64,7 +64,7 @@ def table_validation(path: Path, fit: str, only: str | None) -> Any:
 
     schema, rows = read_table(path)
     if not rows:
-        raise PacelineError(f"{path}: no rows", hint="docs/reference/tables.md")
+        raise PacelineError(f"{path}: no rows", hint=documented("reference/tables"))
     fits = matching(fit, list(rows[0]))
     wanted = matching(only, list(rows[0])) if only else lambda _row: True
     points = [point for point in points_of(schema, rows) if wanted(point.row)]

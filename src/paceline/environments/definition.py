@@ -83,7 +83,9 @@ def read_definition(folder: Path) -> Definition:
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
     except tomllib.TOMLDecodeError as error:
-        raise SpecError(f"{path}: not valid TOML: {error}", hint="see environments/torch-cpu for the form") from None
+        raise SpecError(
+            f"{path}: not valid TOML: {error}", hint="write it like one that is there: paceline env list"
+        ) from None
     except OSError as error:
         raise SpecError(f"{path}: cannot be read: {error.strerror}", hint="check the file and its rights") from None
     _check_keys(data, path)

@@ -187,6 +187,8 @@ class SiteLimits:
     """Most hosts it has."""
     cores_per_host: int
     """Cores that workers of one host can be pinned to."""
+    workers_per_host: int = 4096
+    """Most workers that one host can hold, however few cores they need."""
     networks: bool = False
     """Whether it can set bandwidth and latency."""
     devices: Mapping[str, int] = field(default_factory=dict)

@@ -19,6 +19,8 @@ an estimate errs by a factor of two or three, not of ten."""
 STEP_OVERHEAD_S = 2e-3
 """A step of the smallest models is bound by calls, not by FLOPs."""
 
+STARTING_S = 0.05
+"""Of one more process whose times are simulated: it waits for nothing but an interpreter and a core."""
 GUESSED_BYTES_PER_S = 2.5e8
 """Of a collective between processes of one machine, all copies counted; a link that is known to be slower counts."""
 
@@ -35,7 +37,7 @@ def make_estimate(
             return seen_s[trial.id]
         known = capabilities[trial.framework.name]
         if trial.framework.simulated:
-            return known.startup_s
+            return known.startup_s + STARTING_S * (trial.ranks - 1)
         if (collective := trial.workload.collective) is not None:
             step = _guess_round_s(trial, collective)
         else:

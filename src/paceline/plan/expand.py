@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.errors import SpecError, did_you_mean
+from paceline.errors import SpecError, did_you_mean, documented
 from paceline.plan.capabilities import Capabilities, Knob, SiteLimits
 from paceline.plan.trial import ClusterChoice, FrameworkChoice, Limits, MeasureChoice, Trial, WorkloadChoice
 from paceline.spec.study import Study
@@ -243,7 +243,7 @@ def _clusters(study: Study, site: SiteLimits, model: str) -> Iterator[ClusterCho
     keys = ("hosts", "workers_per_host", "threads_per_worker", "device", "network")
     name = study.one("cluster.site")
     options = _knob_axes(
-        study.site_options.get(name, {}), site.knobs, f"{study.source}: cluster.{name}", "see docs/reference/study.md"
+        study.site_options.get(name, {}), site.knobs, f"{study.source}: cluster.{name}", documented("reference/study")
     )
     for values in itertools.product(*(study.values(f"cluster.{key}", model) for key in keys)):
         asked = dict(zip(keys, values, strict=True))
@@ -295,6 +295,11 @@ def _site_refusal(trial: Trial, site: SiteLimits) -> str | None:
     cluster = trial.cluster
     if cluster.hosts > site.hosts:
         return f"site {cluster.site} has {site.hosts} host(s), the trial wants {cluster.hosts}"
+    if cluster.workers_per_host > site.workers_per_host:
+        return (
+            f"a host of site {cluster.site} holds at most {site.workers_per_host} workers, "
+            f"the trial wants {cluster.workers_per_host}"
+        )
     if cluster.network is not None and not site.networks:
         return f"site {cluster.site} cannot set a network"
     if cluster.device != "cpu" and cluster.workers_per_host > site.devices.get(cluster.device, 0):

@@ -23,6 +23,8 @@ class LastAttempt:
     ok: bool
     limits: Limits
     """Those it ran under."""
+    would_fail_again: str | None = None
+    """Of one that failed: why further repeats would end the same way; None where they may not."""
     proof_by: str | None = None
     """Of a fairness proof: digest of the adapters that were shown; None for a measurement."""
 
@@ -41,6 +43,19 @@ def done_runs(attempts: Iterable[LastAttempt], trials: Sequence[Trial], worker: 
         (attempt.trial, attempt.repeat): attempt.outcome
         for attempt in attempts
         if (attempt.ok or attempt.limits == limits.get(attempt.trial)) and attempt.proof_by in {None, worker}
+    }
+
+
+def hopeless_trials(attempts: Iterable[LastAttempt], done: Mapping[tuple[str, int], str]) -> dict[str, str]:
+    """Trial id → why its further repeats would fail as a recorded one did.
+
+    Args:
+        done: as `done_runs` has it: an attempt that does not count says nothing about others.
+    """
+    return {
+        attempt.trial: attempt.would_fail_again
+        for attempt in attempts
+        if attempt.would_fail_again and (attempt.trial, attempt.repeat) in done
     }
 
 

@@ -56,6 +56,11 @@ class Plan:
     def estimate_s(self) -> float:
         return sum(run.estimate_s for run in self.runs)
 
+    @property
+    def is_impossible(self) -> bool:
+        """Whether all that was asked for is skipped."""
+        return bool(self.skipped) and not self.runs and not self.done
+
     def to_json(self) -> dict[str, Any]:
         return {
             "study": self.study,
@@ -97,6 +102,7 @@ def schedule(
     retry: Collection[str] = (),
     repeats: Mapping[str, int] | None = None,
     proofs: Sequence[Trial] = (),
+    hopeless: Mapping[str, str] | None = None,
 ) -> Plan:
     """Order the runs of a study: those of the fairness proof, once each, then interleaved rounds.
 
@@ -107,12 +113,14 @@ def schedule(
         retry: outcomes that are run again.
         repeats: total repeats by trial id, instead of the study's minimum; trials not named are left alone.
         proofs: runs of the fairness proof.
+        hopeless: trial id → why repeats that are not recorded would fail as a recorded one did; they are skipped.
     """
-    done, attempts = done or {}, attempts or {}
+    done, attempts, hopeless = done or {}, attempts or {}, hopeless or {}
     skipped = tuple(Skip(trial=e.trial, reason=e.refusal) for e in expanded if e.refusal)
     trials = [e.trial for e in expanded if not e.refusal]
     wanted = repeats or {trial.id: study.repeats_of(trial.workload.model).minimum for trial in trials}
     runs, already = [], []
+    given_up: dict[str, Skip] = {}
     asked = [(trial, 0) for trial in proofs]
     for repeat in range(max(wanted.values(), default=0)):
         order = trials if repeat % 2 == 0 else trials[::-1]
@@ -122,6 +130,9 @@ def schedule(
         if outcome is not None and outcome not in retry:
             already.append(Skip(trial=trial, repeat=repeat, reason=f"recorded: {outcome}"))
             continue
+        if outcome is None and trial.id in hopeless:
+            given_up[trial.id] = Skip(trial=trial, reason=hopeless[trial.id])
+            continue
         attempt = attempts.get((trial.id, repeat), 0)
         runs.append(PlannedRun(trial=trial, repeat=repeat, attempt=attempt, estimate_s=estimate(trial)))
-    return Plan(study=study.name, runs=tuple(runs), skipped=skipped, done=tuple(already))
+    return Plan(study=study.name, runs=tuple(runs), skipped=(*skipped, *given_up.values()), done=tuple(already))

@@ -295,7 +295,7 @@ def wish_for(
             raise PacelineError(f"{asked}: needs {' and '.join(missing)}", hint=_what_to_add(missing))
     for name, flag in FLAGS.items():
         given = getattr(prices, name)
-        if given is not None and not given > 0:
+        if given is not None and not 0 < given < math.inf:
             raise PacelineError(f"{flag.split()[0]} {given:g}: should be above zero", hint=f"write it like {flag}")
     return Wish(goal=GOALS[goal], prices=prices, within=limits, allow=frozenset(allow), present=present)
 

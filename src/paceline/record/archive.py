@@ -20,6 +20,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paceline.errors import StoreError
+from paceline.record.export import how_to_write
 from paceline.record.record import SCHEMA_VERSION, Record
 from paceline.record.sample_files import SERIES, checksum_of
 from paceline.record.store import ARCHIVE, Store
@@ -52,7 +53,7 @@ def write_archive(records: Sequence[Record], path: Path) -> None:
                 file.writestr(name, content, compress_type=zipfile.ZIP_LZMA if name == FACTS else zipfile.ZIP_STORED)
         part.replace(path)
     except OSError as error:
-        raise StoreError(f"{path}: cannot be written: {error.strerror}", hint="choose another place") from None
+        raise StoreError(f"{path}: cannot be written: {error.strerror}", hint=how_to_write(path)) from None
     finally:
         part.unlink(missing_ok=True)
 

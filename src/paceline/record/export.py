@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -177,7 +178,7 @@ def write_parquet(records: Sequence[Record], path: Path) -> None:
     """
     sink = pa.BufferOutputStream()
     pq.write_table(samples_table(records), sink, compression="zstd")
-    _write(path, sink.getvalue().to_pybytes())
+    write_bytes(sink.getvalue().to_pybytes(), path)
 
 
 def write_text(text: str, path: Path) -> None:
@@ -186,14 +187,39 @@ def write_text(text: str, path: Path) -> None:
     Raises:
         StoreError: the file cannot be written.
     """
-    _write(path, text.encode())
+    write_bytes(text.encode(), path)
 
 
-def _write(path: Path, content: bytes) -> None:
+def write_bytes(content: bytes, path: Path) -> None:
+    """A file that the user named.
+
+    Raises:
+        StoreError: it cannot be written; the hint says what to type.
+    """
     try:
         path.write_bytes(content)
     except OSError as error:
-        raise StoreError(f"{path}: {error.strerror}", hint="name another file") from error
+        raise StoreError(f"{path}: cannot be written: {error.strerror}", hint=how_to_write(path)) from None
+
+
+def make_folder(path: Path) -> None:
+    """A folder that the user named, for several files.
+
+    Raises:
+        StoreError: it cannot be made.
+    """
+    try:
+        path.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise StoreError(f"{path}: cannot be made: {error.strerror}", hint="name another folder") from None
+
+
+def how_to_write(path: Path) -> str:
+    if not path.parent.exists():
+        return f"make its folder first: mkdir -p {shlex.quote(str(path.parent))}"
+    if path.is_dir():
+        return f"it is a folder; name a file in it: {path / 'NAME'}"
+    return "name another file, in a folder where you may write"
 
 
 def _summary_columns(summary: RunSummary | None) -> dict[str, Any]:

@@ -173,6 +173,10 @@ def _sentences(answer: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str
     memory = predictions[-1].memory_bytes
     if memory is not None and extras["memory"] is not None:
         lines.append(f"A worker takes about {format_bytes(memory)}.")
+    if memory is None and extras["memory"] is not None:
+        lines.append(
+            f"Not known: how much memory a worker takes, and so whether {format_bytes(extras['memory'])} is enough"
+        )
     lines += [f"Not known: {sentence}" for sentence in calibration.unidentified]
     lines += [f"Doubt: {sentence}" for sentence in calibration.remarks]
     return lines

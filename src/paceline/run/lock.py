@@ -1,15 +1,26 @@
-"""One measurement at a time on a machine: a lock that all users and stores share. A second `run` waits, and says so."""
+"""One measurement at a time on a machine: a lock that all users and stores share. A second `run` waits, and says so.
+
+It lies where everybody may write, and a measurement may run as root. So whatever is there is looked at before it is
+touched: a link, a second name of another file, or a file with other content is refused.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
+import re
+import stat
 import tempfile
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from paceline.errors import SiteError
+
+SAFELY = os.O_NOFOLLOW | os.O_CLOEXEC
+LONGEST = 32
+"""Bytes of a lock: a process id and a line end."""
 
 
 def lock_path() -> Path:
@@ -27,18 +38,12 @@ def machine_lock(say: Callable[[str], None], path: Path | None = None) -> Iterat
         SiteError: the lock file can be neither opened nor made.
     """
     path = path or lock_path()
-    try:
-        descriptor = _open(path)
-    except OSError as error:
-        raise SiteError(
-            f"{path}: the machine's lock cannot be opened: {error.strerror}",
-            hint="name a file you may write, the same for all users: export PACELINE_LOCK=/path/to/lock",
-        ) from None
+    descriptor = _open(path)
     try:
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            holder = os.pread(descriptor, 32, 0).decode(errors="replace").strip() or "unknown"
+            holder = os.pread(descriptor, LONGEST, 0).decode(errors="replace").strip() or "unknown"
             say(f"another measurement is running on this machine (process {holder}); waiting for it to end")
             fcntl.flock(descriptor, fcntl.LOCK_EX)
         os.ftruncate(descriptor, 0)
@@ -49,10 +54,45 @@ def machine_lock(say: Callable[[str], None], path: Path | None = None) -> Iterat
 
 
 def _open(path: Path) -> int:
-    # First without O_CREAT: in a sticky folder many systems refuse to "create" what another user has made.
-    with contextlib.suppress(FileNotFoundError):
-        return os.open(path, os.O_RDWR)
-    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o666)
-    with contextlib.suppress(PermissionError):
-        path.chmod(0o666)  # the umask took the others' right to wait for it
-    return descriptor
+    """The lock's file; made, and open to all users, where there is none."""
+    try:
+        # First without O_CREAT: in a sticky folder many systems refuse to "create" what another user has made.
+        with contextlib.suppress(FileNotFoundError):
+            return _checked(os.open(path, os.O_RDWR | SAFELY), path)
+        with contextlib.suppress(FileExistsError):
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | SAFELY, 0o666)
+            os.fchmod(descriptor, 0o666)  # the umask took the others' right to wait for it
+            return descriptor
+        # Somebody made it in between.
+        return _checked(os.open(path, os.O_RDWR | SAFELY), path)
+    except OSError as error:
+        reason = "it is a symbolic link" if error.errno == errno.ELOOP or path.is_symlink() else error.strerror
+        raise _refused(path, reason or "unknown") from None
+
+
+def _checked(descriptor: int, path: Path) -> int:
+    """The same, if it is a lock and nothing else; closed if not."""
+    reason = _no_lock(descriptor)
+    if reason is None:
+        return descriptor
+    os.close(descriptor)
+    raise _refused(path, reason)
+
+
+def _no_lock(descriptor: int) -> str | None:
+    """Why an open file cannot be a lock that was made here, or None."""
+    facts = os.fstat(descriptor)
+    if not stat.S_ISREG(facts.st_mode):
+        return "it is no plain file"
+    if facts.st_nlink > 1:
+        return "it has other names: what is written to it would change another file"
+    if not re.fullmatch(rb"\d*\n?", os.pread(descriptor, LONGEST + 1, 0)) or facts.st_size > LONGEST:
+        return "it is no lock of Paceline: it holds something else"
+    return None
+
+
+def _refused(path: Path, reason: str) -> SiteError:
+    return SiteError(
+        f"{path}: the machine's lock cannot be opened: {reason}",
+        hint="remove it if it is yours, or name another, the same for all users: export PACELINE_LOCK=/path/to/lock",
+    )

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
+import resource
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+
+import psutil
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import SiteLimits
@@ -15,6 +19,8 @@ from paceline.sites.processes import LocalProcess, Processes, sweep_folder, teth
 from paceline.sites.remote.agent import free_ports
 
 LOOPBACK = "127.0.0.1"
+LEAST_WORKER_BYTES = 16 * 2**20
+"""Of the smallest worker, one that draws its times from a law: an interpreter and little else."""
 
 
 class LocalSite(Site):
@@ -29,7 +35,12 @@ class LocalSite(Site):
         return SiteState(state="ready")
 
     def limits(self) -> SiteLimits:
-        return SiteLimits(hosts=1, cores_per_host=len(usable_cores()), devices={"cuda": cuda_devices()})
+        return SiteLimits(
+            hosts=1,
+            cores_per_host=len(usable_cores()),
+            workers_per_host=most_workers(),
+            devices={"cuda": cuda_devices()},
+        )
 
     def open(self, cluster: ClusterChoice, *, ports: int) -> Topology:
         if cluster.hosts != 1:
@@ -65,6 +76,17 @@ def usable_cores() -> tuple[int, ...]:
             physical = str(core)
         seen[physical] = turns[core] = seen.get(physical, -1) + 1
     return tuple(sorted(turns, key=lambda core: (turns[core], core)))
+
+
+def most_workers() -> int:
+    """Workers that this machine can hold at once: what its memory, and the kernel's and the user's limits, allow."""
+    limits = [psutil.virtual_memory().total // LEAST_WORKER_BYTES]
+    soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
+    limits += [soft] if soft != resource.RLIM_INFINITY else []
+    for name in ("pid_max", "threads-max"):
+        with contextlib.suppress(OSError, ValueError):
+            limits.append(int(Path(f"/proc/sys/kernel/{name}").read_text(encoding="ascii")))
+    return max(1, min(limits))
 
 
 def cuda_devices() -> int:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from paceline.errors import SpecError, did_you_mean
+from paceline.errors import SpecError, did_you_mean, documented
 from paceline.spec.catalog import REQUIRED, SECTIONS, Key
 from paceline.spec.study import Study
 from paceline.spec.toml_file import read_toml, tomllib
@@ -38,8 +38,8 @@ def load_study(path: str | Path) -> Study:
     data = read_toml(
         path,
         kind="study",
-        where="write one to start from: paceline init   or see the examples: paceline init --list",
-        form="see docs/reference/study.md for the form",
+        where="start one: paceline init FILE   or take an example: paceline init --example quickstart FILE",
+        form=documented("reference/study"),
     )
     return read_study(data, source=str(path))
 
@@ -172,7 +172,7 @@ def _refuse_unknown(table: Mapping[str, Any], known: Mapping[str, Any], source: 
         if name not in known:
             raise SpecError(
                 f"{source}: unknown key '{prefix}{name}'",
-                hint=f"{did_you_mean(name, known)}   all keys: docs/reference/study.md",
+                hint=f"{did_you_mean(name, known)}   all keys: {documented('reference/study')}",
             )
 
 

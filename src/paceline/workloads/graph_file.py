@@ -15,14 +15,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from paceline.errors import SpecError
+from paceline.errors import SpecError, documented
 from paceline.workloads.builder import GraphBuilder
 from paceline.workloads.graph import Graph
 from paceline.workloads.options import checked_options
 
 FUNCTION = "graph"
 """Name of the function that a file must have."""
-EXAMPLE = "see examples/own_graph/model.py"
+EXAMPLE = documented("how-to/your-own-model")
 INSTALLED = frozenset({"site-packages", "dist-packages"})
 """Folders of packages. They stay imported: many of them break when they are imported twice."""
 
@@ -103,7 +103,7 @@ def _told(path: Path) -> Iterator[None]:
             raise
         raise SpecError(f"{_where(path, error)}: {error.message}", hint=error.hint or EXAMPLE) from None
     except (Exception, SystemExit) as error:  # noqa: BLE001  whatever a user's file does
-        hint = f"try it: {Path(sys.executable).name} {path}   layer kinds: docs/reference/graph.md"
+        hint = f"try it: {Path(sys.executable).name} {path}   layer kinds: {documented('reference/graph')}"
         raise SpecError(f"{_where(path, error)}: {type(error).__name__}: {error}", hint=hint) from None
 
 

@@ -42,3 +42,18 @@ def test_an_exchange_takes_what_its_link_needs_whatever_the_share_of_a_core() ->
     slow, fast = (estimate(trial(workers=2, network=name, core_share=0.5)) for name in ("100Mbit", "1GbE"))
 
     assert slow - fast == pytest.approx(steps * bytes_ * (1 / 12.5e6 - 1 / 125e6))
+
+
+def test_many_simulated_workers_take_as_long_as_their_processes_need_to_start() -> None:
+    def simulated(workers: int) -> float:
+        one = trial(workers=1)
+        return estimate(
+            replace(
+                one,
+                framework=replace(one.framework, simulated=True),
+                cluster=replace(one.cluster, workers_per_host=workers),
+            )
+        )
+
+    assert simulated(1) == CAPABILITIES.startup_s
+    assert simulated(1000) > 30.0

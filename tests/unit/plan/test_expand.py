@@ -198,3 +198,11 @@ def test_the_scaling_study_fits_two_cores_and_tells_the_model_what_it_needs() ->
         (16, 1),
         (16, 2),
     }
+
+
+def test_more_workers_than_a_host_can_hold_are_refused_however_few_cores_they_need() -> None:
+    asked = study({"workers_per_host": [1, 10**6], "oversubscribe": True})
+    one, million = expand(asked, catalog())
+
+    assert one.refusal is None
+    assert "holds at most 4096 workers, the trial wants 1000000" in (million.refusal or "")

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 
 import pytest
 
@@ -80,3 +81,24 @@ def test_refused_trial_is_skipped_with_the_reason() -> None:
 
     assert plan.runs == ()
     assert plan.skipped[0].reason == "site local has 1 host(s), the trial wants 2"
+
+
+def test_repeats_that_would_fail_as_a_recorded_one_did_are_skipped_once_with_the_reason() -> None:
+    trials = expanded()
+    one, two = (e.trial.id for e in trials)
+    plan = schedule(
+        study(), trials, estimate=lambda _: 1.0, done={(one, 0): "failed"}, hopeless={one: "repeat 1 failed"}
+    )
+
+    assert {run.trial.id for run in plan.runs} == {two}
+    assert [(skip.trial.id, skip.reason) for skip in plan.skipped] == [(one, "repeat 1 failed")]
+
+
+def test_a_plan_of_which_all_is_skipped_is_impossible_and_one_that_is_done_is_not() -> None:
+    trials = expanded()
+    refused = [replace(e, refusal="no such host") for e in trials]
+    done = {(e.trial.id, repeat): "ok" for e in trials for repeat in range(3)}
+
+    assert schedule(study(), refused, estimate=lambda _: 1.0).is_impossible
+    assert not schedule(study(), trials, estimate=lambda _: 1.0, done=done).is_impossible
+    assert not schedule(study(), [refused[0], trials[1]], estimate=lambda _: 1.0).is_impossible

@@ -14,6 +14,17 @@ MINIMAL = {
 }
 
 
+STUDY_TEXT = """\
+[study]
+name = "s"
+[workload]
+model = "mlp"
+batch_per_worker = 8
+[framework]
+name = "null"
+"""
+
+
 def changed(section: str, **keys: object) -> dict[str, dict[str, object]]:
     return {**MINIMAL, section: {**MINIMAL.get(section, {}), **keys}}
 
@@ -189,3 +200,44 @@ def test_unknown_network_names_the_nearest() -> None:
 def test_jitter_is_not_above_the_latency() -> None:
     with pytest.raises(SpecError, match="jitter"):
         read_study(changed("cluster", network={"latency": "1ms", "jitter": "2ms"}))
+
+
+@pytest.mark.parametrize(
+    ("content", "expected"),
+    [
+        (b"\x7fELF\x02\x01\x00\x00\x89", "is no text"),
+        (b"\x89PNG\r\n\x1a\n\x00", "is no text"),
+        (STUDY_TEXT.encode("utf-16"), "UTF-16"),
+        (STUDY_TEXT.encode("utf-16-le"), "UTF-16"),
+        (STUDY_TEXT.replace("s", "é").encode("latin-1"), "is no text"),
+        (b"", "is empty"),
+        (b"\n  \n", "is empty"),
+    ],
+    ids=["program", "picture", "utf-16 with mark", "utf-16", "latin-1", "empty", "blank"],
+)
+def test_a_file_that_cannot_be_a_study_says_what_it_is_and_what_to_do(
+    tmp_path: Path, content: bytes, expected: str
+) -> None:
+    path = tmp_path / "s.toml"
+    path.write_bytes(content)
+
+    with pytest.raises(SpecError, match=expected) as caught:
+        load_study(path)
+    assert str(path) in caught.value.message
+    assert caught.value.hint
+    assert "permissions" not in caught.value.hint
+
+
+def test_a_folder_is_not_a_study(tmp_path: Path) -> None:
+    (tmp_path / "mine.toml").write_text(STUDY_TEXT, encoding="utf-8")
+
+    with pytest.raises(SpecError, match="is a folder") as caught:
+        load_study(tmp_path)
+    assert "mine.toml" in (caught.value.hint or "")
+
+
+def test_a_byte_order_mark_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "s.toml"
+    path.write_text(STUDY_TEXT, encoding="utf-8-sig")
+
+    assert load_study(path).name == "s"

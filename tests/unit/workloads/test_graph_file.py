@@ -103,7 +103,7 @@ def test_error_in_an_installed_package_is_told_with_the_line_that_called_it(
             "line 4: option 'hidden' of graph() needs a type",
             "def graph(*, hidden: int",
         ),
-        ("def graph() -> Graph:\n    return {}\n", "returned dict, not a graph", "examples/own_graph"),
+        ("def graph() -> Graph:\n    return {}\n", "returned dict, not a graph", "how-to/your-own-model"),
         (GOOD.replace("return net.build(Sgd(learning_rate=0.1))", "return net"), "returned the builder", "net.build"),
         (GOOD.replace("features=2))", "features=3))"), "line 9", ""),
         (GOOD.replace('"head", x', '"head", "nowhere"'), "line 9", ""),

@@ -12,7 +12,7 @@ from paceline.model.equations.parameters import as_vector
 from paceline.model.equations.ready import buckets_of, ready_of
 from paceline.model.fitting.calibration import Calibration, Hull, ModelFamily
 from paceline.model.forecast.catalogue import Device
-from paceline.plan.vocabulary import RING
+from paceline.plan.vocabulary import PARTITIONED, REPLICATED, RING, SHARDED, Sharing
 from paceline.stats.known_by import GUESSED
 from paceline.workloads.cost import cost
 from paceline.workloads.graph import Graph
@@ -32,8 +32,20 @@ OFF = 0.7
 """Logarithm of the factor by which such a guess is off in one of ten cases: two."""
 
 
-def guess(graph: Graph, device: Device, *, framework: str = "torch", strategy: str = "ddp") -> Calibration:
-    """The model of a graph on a device that nobody measured."""
+GUESSABLE = (REPLICATED, PARTITIONED, SHARDED)
+"""Ways of sharing a step whose messages follow from the graph alone."""
+KEPT = 3
+"""How often a worker that has all weights keeps them: themselves, their gradients and their momentum."""
+
+
+def guess(
+    graph: Graph, device: Device, *, framework: str = "torch", strategy: str = "ddp", sharing: Sharing = REPLICATED
+) -> Calibration:
+    """The model of a graph on a device that nobody measured.
+
+    Args:
+        sharing: how the strategy shares a step; one of GUESSABLE.
+    """
     total = cost(graph)
     rate, memory = device.fp32_flops * REACHED, device.memory_bytes_per_s * REACHED_BYTES
     activations = float(sum(layer.activation_bytes for layer in total.layers)) * TOUCHES
@@ -79,6 +91,9 @@ def guess(graph: Graph, device: Device, *, framework: str = "torch", strategy: s
         held_out=0,
         noise=0.0,
         exchange=RING,
+        sharing=sharing,
+        # What a worker keeps of weights that are dealt out depends on the number of workers.
+        memory=(float(KEPT * total.gradient_bytes), activations / TOUCHES) if sharing == REPLICATED else None,
         messages=ready.bucketed(buckets_of(None)),
         bucketed=True,
         ready=ready,

@@ -69,9 +69,16 @@ def _factor(value: str) -> float | None:
     return factor
 
 
+def _above_zero(value: str, units: dict[str, float]) -> float:
+    quantity = parse_quantity(value, units)
+    if quantity <= 0:
+        raise ValueError("should be above zero")
+    return quantity
+
+
 def _bandwidth(value: str) -> Callable[[Calibration, Conditions], Changed]:
     factor = _factor(value)
-    rate = None if factor else parse_quantity(value, BYTES_PER_SECOND)
+    rate = None if factor else _above_zero(value, BYTES_PER_SECOND)
 
     def apply(calibration: Calibration, conditions: Conditions) -> Changed:
         if factor and conditions.bandwidth is None:
@@ -86,6 +93,8 @@ def _bandwidth(value: str) -> Callable[[Calibration, Conditions], Changed]:
 def _latency(value: str) -> Callable[[Calibration, Conditions], Changed]:
     factor = _factor(value)
     seconds = None if factor else parse_quantity(value, SECONDS)
+    if seconds is not None and seconds < 0:
+        raise ValueError("a latency should not be below zero")
 
     def apply(calibration: Calibration, conditions: Conditions) -> Changed:
         if factor is None:
@@ -108,7 +117,7 @@ def _compression(value: str) -> Callable[[Calibration, Conditions], Changed]:
 
 
 def _bucket(value: str) -> Callable[[Calibration, Conditions], Changed]:
-    size = np.inf if value == "all" else parse_quantity(value, BYTES)
+    size = np.inf if value == "all" else _above_zero(value, BYTES)
     return lambda calibration, conditions: (calibration, with_buckets(calibration, conditions, size))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paceline.errors import PacelineError
+from paceline.errors import PacelineError, documented
 from paceline.model.equations.ready import Ready
 from paceline.model.equations.step import Floats
 from paceline.model.foreign.tables import Row, number
@@ -108,7 +108,7 @@ def ready_of_layer_trace(rows: Sequence[Row]) -> Ready:
     else:
         raise PacelineError(
             "no layer trace: it needs Backward and Size, or backward_compute_us and num_params",
-            hint="docs/reference/tables.md",
+            hint=documented("reference/tables"),
         )
     times = np.cumsum([number(row[backward]) or 0.0 for row in ordered])
     if times[-1] <= 0:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from paceline.errors import SpecError, did_you_mean
+from paceline.errors import SpecError, did_you_mean, documented
 
 Row = Mapping[str, str]
 
@@ -81,7 +81,9 @@ def read_table(path: Path) -> tuple[Schema, list[Row]]:
             rows: list[Row] = list(reader)
             columns = set(reader.fieldnames or ())
     except (OSError, UnicodeDecodeError) as error:
-        raise SpecError(f"{path}: cannot be read: {error}", hint="give a CSV file: docs/reference/tables.md") from None
+        raise SpecError(
+            f"{path}: cannot be read: {error}", hint=f"give a CSV file: {documented('reference/tables')}"
+        ) from None
     for schema in SCHEMAS:
         if schema.columns <= columns:
             return schema, rows
@@ -89,7 +91,7 @@ def read_table(path: Path) -> tuple[Schema, list[Row]]:
     missing = ", ".join(sorted(nearest.columns - columns))
     raise SpecError(
         f"{path}: no schema has these columns; {nearest.name} is nearest and wants {missing} too",
-        hint="what each schema needs: docs/reference/tables.md",
+        hint=f"what each schema needs: {documented('reference/tables')}",
     )
 
 
@@ -100,7 +102,7 @@ def points_of(schema: Schema, rows: Sequence[Row]) -> list[MeasuredPoint]:
     elif schema is THROUGHPUT:
         made = [_throughput(row) for row in rows]
     else:
-        raise SpecError(f"a table of {schema.name} has no steps to predict", hint="docs/reference/tables.md")
+        raise SpecError(f"a table of {schema.name} has no steps to predict", hint=documented("reference/tables"))
     return [point for point in made if point is not None and point.step_s > 0]
 
 

@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from paceline.errors import SpecError
+from paceline.errors import SpecError, documented
 from paceline.model.fitting.fit import fit
 from paceline.model.fitting.observe import Training
 from paceline.model.fitting.problem import Evidence
@@ -53,11 +53,11 @@ def read_split(path: Path) -> Split:
     Raises:
         SpecError: it cannot be read, or lacks a key.
     """
-    form = "its form: docs/how-to/validate.md"
-    data: dict[str, Any] = read_toml(path, kind="split", where="see validation/splits", form=form).get("split", {})
+    form = documented("how-to/validate")
+    data: dict[str, Any] = read_toml(path, kind="split", where=form, form=form).get("split", {})
     missing = [key for key in ("records", "fit") if not isinstance(data.get(key), str)]
     if missing:
-        raise SpecError(f"{path}: [split] lacks {', '.join(missing)}", hint="see validation/splits")
+        raise SpecError(f"{path}: [split] lacks {', '.join(missing)}", hint=form)
     return Split(records=data["records"], condition=data["fit"], only=data.get("only"))
 
 

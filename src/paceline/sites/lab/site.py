@@ -24,7 +24,7 @@ from paceline.sites.lab.faults import FORMS, NONE
 from paceline.sites.lab.layout import FIRST_PORT, MOST_HOSTS, TOPOLOGIES, Layout, layout_of, refusal
 from paceline.sites.lab.links import DEVICE
 from paceline.sites.lab.namespaces import AS_ROOT, has_netem, missing_programs, privilege
-from paceline.sites.local import usable_cores
+from paceline.sites.local import most_workers, usable_cores
 from paceline.sites.processes import LocalProcess, Processes, sweep_folder, tethered
 from paceline.units import BYTES_PER_SECOND
 
@@ -108,6 +108,7 @@ class LabSite(Site):
         return SiteLimits(
             hosts=MOST_HOSTS,
             cores_per_host=len(cores),
+            workers_per_host=most_workers(),
             networks=True,
             knobs=KNOBS,
             proves_on="local",
@@ -274,6 +275,8 @@ def _refusal(cluster: ClusterChoice, cores: int) -> str | None:
     delayed = bool(cluster.network and cluster.network.latency_s)
     means = (NETEM, DELAY_LINE) if delayed else (NO_DELAY,)
     ceiling = next((known for one in means if (known := known_ceiling(one)) is not None), None)
+    if cluster.workers > (most := most_workers()):
+        return f"{cluster.workers} workers on {cluster.hosts} hosts are more than the {most} that this machine holds"
     return refusal(cluster, cores=cores, quotas=cgroups.find_bases() is not None, ceiling=ceiling)
 
 

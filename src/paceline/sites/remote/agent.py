@@ -123,13 +123,13 @@ class Hands:
         return {}
 
     def listing(self, folder):
-        """Path → digest of all files of a folder."""
+        """Path within a folder → digest, of all files there."""
         found = {}
         for where, _, names in os.walk(folder):
             for name in names:
                 path = os.path.join(where, name)
                 if stat.S_ISREG(os.lstat(path).st_mode):
-                    found[path] = digest(path)
+                    found[os.path.relpath(path, folder)] = digest(path)
         return {"digests": found}
 
     def get(self, path):
@@ -270,18 +270,34 @@ def free_ports(count: int, address: str) -> "list[int]":
     """
     first, last = _ports_to_choose()
     found: "list[int]" = []
-    with open(os.path.join(tempfile.gettempdir(), f"paceline-ports.{os.getuid()}"), "a+") as turns:
+    with _own_file(os.path.join(tempfile.gettempdir(), f"paceline-ports.{os.getuid()}")) as turns:
         fcntl.flock(turns, fcntl.LOCK_EX)
-        turns.seek(0)
         turn = int(turns.read() or random.randrange(last - first))  # other users start elsewhere
         while len(found) < count:
             port = first + turn % (last - first)
             if _is_free(address, port):
                 found.append(port)
             turn += 1
-        turns.truncate(0)
+        turns.seek(0)
+        turns.truncate()
         turns.write(str(turn))
     return found
+
+
+def _own_file(path):
+    """A file of ours in a folder where others may write: nothing that they put in its place is followed or changed."""
+    try:
+        number = os.open(path, os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.EACCES, errno.EISDIR):
+            raise
+        number = None
+    status = None if number is None else os.fstat(number)
+    if status and stat.S_ISREG(status.st_mode) and status.st_uid == os.getuid() and status.st_nlink == 1:
+        return os.fdopen(number, "r+")
+    if number is not None:
+        os.close(number)
+    raise OSError(f"{path} is no plain file of ours: remove it, or set TMPDIR to a folder of your own")
 
 
 def _ports_to_choose():

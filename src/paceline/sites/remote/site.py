@@ -137,6 +137,8 @@ class RemoteSite(Site):
             new = {stamp: file for stamp, file in stamps.items() if stamp not in one.delivered}
             digests = {str(file): digest(file) for file in new.values()}
             for path in one.ask("missing", digests=digests)["paths"] if digests else ():
+                if path not in digests:
+                    raise _distrusted(one, f"asks for {path!r}, which was not offered")
                 one.put(Path(path))
             one.delivered.update(new)
 
@@ -163,9 +165,12 @@ class RemoteSite(Site):
         def bring(one: Agent) -> None:
             if one.lost:
                 return
-            for path, there in one.ask("listing", folder=str(folder))["digests"].items():
-                if digest(Path(path)) != there:
-                    one.get(path, Path(path))
+            for name, there in one.ask("listing", folder=str(folder))["digests"].items():
+                path = folder / name
+                if not path.resolve().is_relative_to(folder.resolve()):
+                    raise _distrusted(one, f"names {name!r}, which lies outside of the folder of the run")
+                if digest(path) != there:
+                    one.get(str(path), path)
 
         in_parallel(bring, self._agents)
 
@@ -207,6 +212,13 @@ class RemoteSite(Site):
 
     def sweep(self, folder: Path) -> None:
         sweep_folder(folder)
+
+
+def _distrusted(one: Agent, why: str) -> SiteError:
+    """Of a host that names files that are none of its business: nothing of ours is read or written for it."""
+    return SiteError(
+        f"{one.name} {why}", hint="no agent of ours does that: look at this host before you measure on it again"
+    )
 
 
 def _tell_apart(agents: Sequence[Agent]) -> None:

@@ -1,0 +1,47 @@
+"""Runs that did not end well: what is said where there are no others, and whether another try is of any use. Pure."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from paceline.errors import RunIncompleteError
+from paceline.record.record import OutcomeKind, Record
+
+SET_UP = frozenset({"at the start", "during setup"})
+"""Stages of a run before its first step."""
+BY_CHANCE = re.compile(
+    r"in use|already bound|timed? ?out|timeout|deadline|refused|reset by peer|broken pipe|connection|unreachable|"
+    r"temporar|try again|too many open files|no space left|out of memory|cannot allocate|killed by signal|is gone",
+    re.IGNORECASE,
+)
+"""Words of failures that another moment may not see: ports, peers that are late, a full disk or memory."""
+
+
+def none_ended_well(source: str, records: Sequence[Record], *, again: str = "") -> RunIncompleteError | None:
+    """What to say of a study whose runs all failed; None where one ended well, or there is none.
+
+    Args:
+        again: the command that runs them again, where it is not the usual one.
+    """
+    if not records or any(record.ok for record in records):
+        return None
+    first = records[0].outcome
+    runs = "its only recorded run" if len(records) == 1 else f"all {len(records)} recorded runs"
+    return RunIncompleteError(
+        f"{source}: {runs} failed; the first {first.stage or 'at once'}: {first.reason or first.kind.value}",
+        hint=f"fix that, then: {again or f'paceline run {source} --retry-failed'}",
+    )
+
+
+def would_fail_again(record: Record) -> str | None:
+    """Why another repeat of the same trial would end the same way, or None.
+
+    A worker that fails by itself before its first step does so whenever it is started; ports, peers and memory do not.
+    """
+    outcome = record.outcome
+    if outcome.kind is not OutcomeKind.FAILED or outcome.stage not in SET_UP:
+        return None
+    if BY_CHANCE.search(" ".join([outcome.reason or "", *outcome.log_tail[-3:]])):
+        return None
+    return f"repeat {record.repeat + 1} failed {outcome.stage}, and further ones would fail too: {outcome.reason}"
