@@ -35,7 +35,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--strategy", help="of several that were calibrated")
     parser.add_argument("--model", help="of several that were calibrated; with --device: which to guess")
     parser.add_argument("--device", help="guess from data sheets, e.g. V100-SXM2; nothing needs to be measured")
-    parser.add_argument("--what-if", metavar="CHANGES", help="e.g. bandwidth=x4,compression=fp16,bucket=5MB")
+    parser.add_argument(
+        "--what-if",
+        metavar="CHANGES",
+        help="e.g. bandwidth=x4,compression=fp16,bucket=5MB; "
+        "by simulation: slow-host=x2, unequal-hosts=1/1.5, oversubscription=x4, jobs=2",
+    )
     parser.add_argument(
         "--helps-most", action="store_true", help="which single change helps most, best bucket size included"
     )
@@ -228,6 +233,11 @@ def _trace(args: argparse.Namespace, answer: dict[str, Any]) -> None:
     from paceline.model.foreign.traces import chakra_trace, chrome_trace, predicted_spans
 
     last: Prediction = answer["predictions"][-1]
+    if last.conditions.is_simulated:
+        raise PacelineError(
+            "--trace and --chakra draw a modelled step, not one of hosts that differ or of links that are shared",
+            hint="leave slow-host, unequal-hosts, oversubscription and jobs out of --what-if",
+        )
     spans = predicted_spans(answer["calibration"], last.conditions)
     if args.trace:
         Path(args.trace).write_text(chrome_trace(spans, by=last.by), encoding="utf-8")

@@ -1,7 +1,7 @@
 """A step as events: tasks that wait for each other, for a stream, or for their share of a link.
 
-Knows no formula of `recurrence`, and is what that is tested against. Also for what has no closed form: unequal hosts,
-stragglers, links that several jobs share, failures.
+Knows no formula of `recurrence`, and is what that is tested against. Also for what has no closed form: hosts that
+differ, links that several jobs share. `surroundings` asks it for `predict --what-if`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,18 @@ class Stream:
 
 @dataclass(eq=False, slots=True)
 class SharedLink:
-    """Carries all its tasks at once, each at an equal share of its rate."""
+    """Carries all its tasks at once: as many as its width at full speed, more at an equal share of it."""
 
+    width: float = 1.0
     under_way: dict[Task, float] = field(default_factory=dict)
     """Task → seconds that it would still take alone."""
     since: float = 0.0
     version: int = 0
+
+    @property
+    def speed(self) -> float:
+        """Of each task that is under way; alone it has at most 1."""
+        return min(1.0, self.width / len(self.under_way))
 
 
 @dataclass(eq=False, slots=True)
@@ -110,7 +116,7 @@ class Simulation:
     def _settle(self, link: SharedLink) -> None:
         """What was carried since the number of tasks on it last changed."""
         if link.under_way:
-            done = (self.now_s - link.since) / len(link.under_way)
+            done = (self.now_s - link.since) * link.speed
             for task in link.under_way:
                 link.under_way[task] -= done
         link.since = self.now_s
@@ -119,7 +125,7 @@ class Simulation:
         link.version += 1
         least = min(link.under_way.values(), default=None)
         if least is not None:
-            self._push(self.now_s + max(0.0, least) * len(link.under_way), None, link, link.version)
+            self._push(self.now_s + max(0.0, least) / link.speed, None, link, link.version)
 
     def _carried(self, link: SharedLink) -> None:
         self._settle(link)
@@ -133,18 +139,54 @@ class Simulation:
         heapq.heappush(self._events, (when, next(self._count), task, link, version))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Crowd:
+    """Who else wants the links of a job."""
+
+    jobs: int = 1
+    """Equal jobs, this one included, that begin their steps together over the same links."""
+    oversubscription: float = 1.0
+    """What all hosts together can send, over what the network between them can carry."""
+
+
 def synchronous_step(
-    profile: Profile, messages: Messages, costs_s: Floats, slowness: Sequence[float] = (1.0,)
+    profile: Profile,
+    messages: Messages,
+    costs_s: Floats,
+    slowness: Sequence[float] = (1.0,),
+    *,
+    latencies_s: Floats | None = None,
+    crowd: Crowd | None = None,
 ) -> float:
     """Seconds of one data-parallel step among these workers: each message waits for all of them.
 
     Args:
+        costs_s: seconds that each message is carried for, over links that nobody else uses.
         slowness: factor on the computing of each worker.
+        latencies_s: seconds of each message before it is carried, which takes nothing from a link; None: none.
+        crowd: who else uses the links; None: nobody.
     """
     simulation = Simulation()
-    stream = Stream()
-    sent_by: list[list[Task]] = [[] for _ in costs_s]
-    computed: list[Task] = []
+    starts = np.zeros_like(costs_s) if latencies_s is None else latencies_s
+    shared = SharedLink(width=1 / crowd.oversubscription) if crowd else None
+    for _ in range(crowd.jobs if crowd else 1):
+        # Of several equal jobs that begin together all end together: the last end is that of each.
+        _add_job(simulation, (profile, messages), (starts, costs_s), slowness, Stream() if shared is None else shared)
+    done = simulation.run()
+    fed = profile.input_s + profile.copy_s
+    busy = done + profile.update_s * max(slowness)
+    return max(busy, fed) if profile.prefetch else busy + fed
+
+
+def _add_job(
+    simulation: Simulation,
+    step: tuple[Profile, Messages],
+    costs: tuple[Floats, Floats],
+    slowness: Sequence[float],
+    link: Stream | SharedLink,
+) -> None:
+    profile, messages = step
+    sent_by: list[list[Task]] = [[] for _ in messages.sizes]
     # A stretch of the backward pass ends where a message becomes ready, or after it, where the computing goes on.
     delays, stretches = _stretches(profile, messages)
     for factor in slowness:
@@ -158,14 +200,10 @@ def synchronous_step(
         for index, delay in delays.items():
             # Ready later than any computing: a cycle that turns after the backward pass is over.
             sent_by[index].append(simulation.task(delay * factor, [begun]))
-        computed.append(last)
     before: list[Task] = []
-    for index, cost in enumerate(costs_s):
-        before = [simulation.task(float(cost), [*sent_by[index], *before], stream)]
-    done = simulation.run()
-    fed = profile.input_s + profile.copy_s
-    busy = done + profile.update_s * max(slowness)
-    return max(busy, fed) if profile.prefetch else busy + fed
+    for index, (latency, cost) in enumerate(zip(*costs, strict=True)):
+        started = simulation.task(float(latency), [*sent_by[index], *before])
+        before = [simulation.task(float(cost), [started], link)]
 
 
 def _stretches(profile: Profile, messages: Messages) -> tuple[dict[int, float], list[tuple[float, list[int]]]]:

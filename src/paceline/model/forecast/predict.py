@@ -18,7 +18,7 @@ from paceline.model.equations.step import Buckets, Floats
 from paceline.model.equations.terms import StepTerms, bottleneck, shares, step_terms
 from paceline.model.fitting.calibration import Calibration
 from paceline.plan.vocabulary import SERVER
-from paceline.stats.known_by import KnownBy
+from paceline.stats.known_by import SIMULATED, KnownBy
 
 LEVEL = 0.90
 WIDER_PER_DOUBLING = 0.5
@@ -27,6 +27,8 @@ WORTH_PAYING = 0.5
 """A doubling of workers that brings less than this part of a doubling of throughput is not worth its price."""
 TINY = 1e-12
 """Seconds that no step takes less than; a draw of a fit that rests on little may take none."""
+SIMULATED_DRAWS = 50
+"""Of the calibration's draws, where each is an event simulation: enough for a 90 % interval."""
 KNEE = 0.8
 """The curve has its knee where efficiency falls below this."""
 
@@ -98,19 +100,20 @@ class Prediction:
 def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     """What the model says of these conditions."""
     terms = step_terms(calibration.vector, conditions, calibration.straggling)
-    alone = conditions.change(workers=1, hosts=1)
+    alone = conditions.alone()
     single = step_terms(calibration.vector, alone, calibration.straggling).step_s
-    steps = _steps(calibration, conditions)
+    draws = calibration.draws[:SIMULATED_DRAWS] if conditions.is_simulated else calibration.draws
+    steps = _steps(calibration, conditions, draws)
     factor, what = calibration.hull.beyond(conditions)
     own = calibration.residual * (1 + WIDER_PER_DOUBLING * np.log2(factor))
     step = _interval(terms.step_s, steps, own, "s")
-    kept = _interval(single / terms.step_s, _steps(calibration, alone) / steps, own, "1").at_most(1.0)
+    kept = _interval(single / terms.step_s, _steps(calibration, alone, draws) / steps, own, "1").at_most(1.0)
     samples = conditions.workers * conditions.samples
     words = f"extrapolated × {factor:.2g} beyond {what} that were run" if what else ""
     memory = calibration.memory
     return Prediction(
         conditions=conditions,
-        by=calibration.by,
+        by=SIMULATED if conditions.is_simulated else calibration.by,
         step=step,
         throughput=step.over(samples, "samples/s"),
         efficiency=kept,
@@ -123,9 +126,9 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     )
 
 
-def _steps(calibration: Calibration, conditions: Conditions) -> Floats:
+def _steps(calibration: Calibration, conditions: Conditions, draws: Floats) -> Floats:
     """Of each draw; never 0, as that of few points may be which explain nothing."""
-    steps = (step_terms(draw, conditions, calibration.straggling).step_s for draw in calibration.draws)
+    steps = (step_terms(draw, conditions, calibration.straggling).step_s for draw in draws)
     return np.array([max(step_s, TINY) for step_s in steps])
 
 
