@@ -188,97 +188,26 @@ def _add_job(
     profile, messages = step
     sent_by: list[list[Task]] = [[] for _ in messages.sizes]
     # A stretch of the backward pass ends where a message becomes ready, or after it, where the computing goes on.
-    delays, stretches = _stretches(profile, messages)
+    stretches = _stretches(profile, messages)
     for factor in slowness:
         compute = Stream()
         last = simulation.task((profile.overhead_s + profile.forward_total_s) * factor, on=compute)
-        begun = last
         for stretch, whose in stretches:
             last = simulation.task(stretch * factor, [last], compute)
             for index in whose:
                 sent_by[index].append(last)
-        for index, delay in delays.items():
-            # Ready later than any computing: a cycle that turns after the backward pass is over.
-            sent_by[index].append(simulation.task(delay * factor, [begun]))
     before: list[Task] = []
     for index, (latency, cost) in enumerate(zip(*costs, strict=True)):
         started = simulation.task(float(latency), [*sent_by[index], *before])
         before = [simulation.task(float(cost), [started], link)]
 
 
-def _stretches(profile: Profile, messages: Messages) -> tuple[dict[int, float], list[tuple[float, list[int]]]]:
-    total = profile.backward_total_s
-    inside = [index for index, ready in enumerate(messages.ready_s) if ready <= total]
-    delays = {index: float(ready) for index, ready in enumerate(messages.ready_s) if ready > total}
+def _stretches(profile: Profile, messages: Messages) -> list[tuple[float, list[int]]]:
+    """(seconds, messages that are ready after it) of each piece of the backward pass."""
     stretches, at = [], 0.0
-    for ready in np.unique(messages.ready_s[inside]) if inside else ():
-        whose = [index for index in inside if messages.ready_s[index] == ready]
+    for ready in np.unique(messages.ready_s):
+        whose = [index for index, when in enumerate(messages.ready_s) if when == ready]
         stretches.append((float(ready) - at, whose))
         at = float(ready)
-    stretches.append((max(0.0, total - at), []))
-    return delays, stretches
-
-
-def jobs_on_one_link(compute_s: Sequence[float], carry_s: Sequence[float], *, steps: int) -> list[float]:
-    """Mean seconds of a step of each of several jobs that compute, then exchange, over one link that they share."""
-    simulation, link = Simulation(), SharedLink()
-    ends: list[Task] = []
-    for compute, carry in zip(compute_s, carry_s, strict=True):
-        before: list[Task] = []
-        for _ in range(steps):
-            computed = simulation.task(compute, before)
-            before = [simulation.task(carry, [computed], link)]
-        ends += before
-    simulation.run()
-    return [(end.ended_s or 0.0) / steps for end in ends]
-
-
-def asynchronous_steps(compute_s: float, latency_s: float, busy_s: float, *, workers: int, steps: int) -> float:
-    """Seconds from one step of a worker to its next, over the second half of so many steps, through one server that
-    takes one request at a time.
-    """
-    simulation, server = Simulation(), Stream()
-    halves: list[Task] = []
-    ends: list[Task] = []
-    for _ in range(workers):
-        before: list[Task] = []
-        for number in range(steps):
-            computed = simulation.task(compute_s + latency_s, before)
-            served = simulation.task(busy_s, [computed], server)
-            before = [simulation.task(latency_s, [served])]
-            if number == steps // 2 - 1:
-                halves += before
-        ends += before
-    simulation.run()
-    taken = [(end.ended_s or 0.0) - (half.ended_s or 0.0) for half, end in zip(halves, ends, strict=True)]
-    return sum(taken) / workers / (steps - steps // 2)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Recovery:
-    """How a training survives failures."""
-
-    every: int
-    """Steps from one checkpoint to the next."""
-    checkpoint_s: float
-    restart_s: float
-    """From a failure until steps are taken again, from the last checkpoint on."""
-
-
-def with_failures(step_s: float, steps: int, recovery: Recovery, failures_s: Iterable[float]) -> float:
-    """Seconds of a training that fails at these moments: what was done since the last checkpoint is done again.
-
-    Args:
-        failures_s: since the start; one that falls into a restart begins it anew.
-    """
-    now, done, kept = 0.0, 0, 0
-    left = deque(sorted(failures_s))
-    while done < steps:
-        writes = (done + 1) % recovery.every == 0 and done + 1 < steps
-        end = now + step_s + (recovery.checkpoint_s if writes else 0.0)
-        if left and left[0] < end:
-            now, done = left.popleft() + recovery.restart_s, kept
-            continue
-        now, done = end, done + 1
-        kept = done if writes else kept
-    return now
+    stretches.append((max(0.0, profile.backward_total_s - at), []))
+    return stretches
