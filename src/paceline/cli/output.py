@@ -6,7 +6,6 @@ import argparse
 import json
 import shutil
 import sys
-from typing import Any
 
 WIDTH = 80
 """Columns that everything fits in."""
@@ -17,7 +16,7 @@ def say(message: str = "") -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def emit(data: Any) -> None:
+def emit(data: object) -> None:
     """A result for a program."""
     print(json.dumps(data, indent=1, allow_nan=False))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from paceline.compare.efficiency import scaling
 from paceline.compare.fairness import Fairness, Proof, traits_of
@@ -31,7 +31,7 @@ class Note:
     hint: str = ""
     """What to type about it."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"code": self.code, "message": self.message, "hint": self.hint}
 
 
@@ -55,7 +55,7 @@ class Comparison:
     def row(self, key: str) -> Row:
         return next(row for row in self.rows if row.key == key)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Names as documented in docs/reference; every number is finite or null."""
         return {
             "rows": [row.to_json() for row in self.rows],

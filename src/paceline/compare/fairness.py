@@ -61,7 +61,7 @@ class Distance:
     def ok(self) -> bool:
         return self.allowed is None or self.distance <= self.allowed
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"what": self.what, "distance": finite(self.distance), "allowed": finite(self.allowed), "ok": self.ok}
 
 
@@ -94,8 +94,8 @@ class Proof:
         named = f"{self.framework} {self.strategy}"
         return f"{named} ({self.variant})" if self.variant else named
 
-    def to_json(self) -> dict[str, Any]:
-        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def to_json(self) -> dict[str, object]:
+        data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return data | {
             "reasons": list(self.reasons),
             "told": list(self.told),
@@ -117,7 +117,7 @@ class Fairness:
         """The proof that speaks for a trial."""
         return self.proofs.get(proof_run(trial, self._proves_on).id)
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[dict[str, object]]:
         return [proof.to_json() for proof in self.proofs.values()]
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from paceline.compare.fairness import NO_PROOF, NOT_COMPARABLE, Fairness
 from paceline.compare.gaps import Factor
@@ -57,8 +57,8 @@ class PairVerdict:
     factor: Factor | None = None
     """What makes most of a difference; None where there is none, or the parts of a step are not known."""
 
-    def to_json(self) -> dict[str, Any]:
-        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def to_json(self) -> dict[str, object]:
+        data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         data["factor"] = self.factor.to_json() if self.factor else None
         return {name: finite(value) if isinstance(value, float) else value for name, value in data.items()}
 
@@ -124,7 +124,7 @@ def judge(
     return pairs
 
 
-def question(trial: Trial) -> tuple[Any, ...]:
+def question(trial: Trial) -> tuple[object, ...]:
     """What two trials must share for a ranking to make sense."""
     workload, cluster = trial.workload, trial.cluster
     return (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from paceline.explain.changes import Case, change_for
 from paceline.explain.explanation import Share
@@ -21,7 +20,7 @@ DISAGREE = 0.10
 SPLIT_BY_MODEL = frozenset({LATENCY, BANDWIDTH})
 """Causes that timers see together and the model tells apart."""
 
-Text = Callable[[str, Mapping[str, Any]], str]
+Text = Callable[[str, Mapping[str, object]], str]
 """(question, changed axes) → a study file; "" where there is none."""
 
 

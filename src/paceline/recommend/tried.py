@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from paceline.explain.finding import Range
 from paceline.recommend.candidates import Candidate
@@ -28,7 +27,7 @@ class Tried:
             return None
         return self.predicted.low <= self.measured.value <= self.predicted.high
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "trial": self.trial,
             "label": self.label,

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -42,7 +41,7 @@ class Predicted:
     high: float
     unit: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"value": self.value, "low": self.low, "high": self.high, "unit": self.unit}
 
     def over(self, number: float, unit: str) -> Predicted:
@@ -77,7 +76,7 @@ class Prediction:
     memory_bytes: float | None
     """Of a worker."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         asked = self.conditions
         return {
             "workers": asked.workers,
