@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from paceline.compare import Comparison
 from paceline.compare import families as scaled
@@ -31,6 +30,7 @@ from paceline.plan.vocabulary import REPLICATED
 from paceline.record import Record
 from paceline.record.archive import read_archive
 from paceline.record.record import MEASUREMENT
+from paceline.run.campaign import Proposer
 from paceline.run.conformance import REFERENCE
 from paceline.spec import Study, read_study
 from paceline.workbench import Workbench, last_attempts, open_store
@@ -235,7 +235,7 @@ def companions(bench: Workbench) -> list[Study]:
     return found
 
 
-def proposer(bench: Workbench) -> Any:
+def proposer(bench: Workbench) -> Proposer:
     """What to run next for the calibration to know more; None when nothing would tell more."""
 
     def propose(records: Sequence[Record]) -> Proposal | None:

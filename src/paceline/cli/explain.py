@@ -4,19 +4,25 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError, RegressionError
 from paceline.folders import store_folder
 from paceline.spec import load_study
 from paceline.units import FRACTION, parse_quantity
 from paceline.workbench import Workbench
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from paceline.explain.explanation import Explanation
+
 LEAST = "2%"
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("explain", help="why a step takes as long as it does, and what would help")
     parser.add_argument("what", metavar="STUDY|TRIAL", help="study file (TOML), or the id of a recorded trial")
     parser.add_argument("--trial", metavar="ID", help="of a study: only this trial")
@@ -104,7 +110,7 @@ def _regressions(args: argparse.Namespace) -> int:
     return 0
 
 
-def _write_experiments(folder: Path, found: Any) -> None:
+def _write_experiments(folder: Path, found: Iterable[Explanation]) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     for explanation in found:
         for number, finding in enumerate(explanation.findings, start=1):

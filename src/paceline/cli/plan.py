@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show
+from paceline.cli.subcommands import Subcommands
 from paceline.compare.labels import label_rows
 from paceline.folders import store_folder
 from paceline.plan import Plan
@@ -15,7 +15,7 @@ from paceline.units import format_seconds
 from paceline.workbench import Workbench
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("plan", help="what a study would do: trials, skips with reasons, estimated time")
     parser.add_argument("study", help="study file (TOML)")
     add_common(parser)

@@ -8,12 +8,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.spec import load_study
 from paceline.units import BYTES_PER_SECOND, parse_quantity
 
 if TYPE_CHECKING:
+    from paceline.model.equations.conditions import Conditions
     from paceline.model.fitting.calibration import Calibration
     from paceline.model.forecast.predict import Prediction
 
@@ -21,7 +23,7 @@ WORKERS = "1..64"
 HOUR_S = 3600.0
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("predict", help="what a configuration that was never run would take")
     parser.add_argument(
         "study", nargs="?", help="study (TOML) that was calibrated; without it: all of the store, or a guess"
@@ -151,7 +153,7 @@ def _guess(args: argparse.Namespace) -> Calibration:
     )
 
 
-def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int) -> Any:
+def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int) -> Conditions:
     from paceline.model.forecast.predict import conditions_for
 
     bandwidth, latency = network(args.network)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.cli.compare import add_comparison_flags, make_comparison
 from paceline.cli.output import WIDTH, add_common, command, say, show, width
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError, StoreError
 from paceline.folders import store_folder
 from paceline.record import MEASUREMENT, Record
@@ -33,7 +34,7 @@ MOST_SPANS = 6000
 FILES = ("html", "markdown", "latex", "svg")
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("report", help="the answer with its evidence: text, HTML, Markdown, LaTeX, SVG")
     parser.add_argument("study", help="study file (TOML)")
     parser.add_argument("--html", metavar="FILE", help="write one self-contained page")

@@ -8,18 +8,20 @@ from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.cli.plan import names_of
+from paceline.cli.subcommands import Subcommands
 from paceline.compare import Comparison, more_repeats
 from paceline.errors import RunIncompleteError
 from paceline.folders import store_folder
 from paceline.plan import Plan, PlannedRun, Proposal
 from paceline.record import PROOF, Record, summarize
+from paceline.run.campaign import Proposer
 from paceline.run.host_state import machine
 from paceline.spec import Study, load_study
 from paceline.units import format_count, format_seconds
 from paceline.workbench import Workbench
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("run", help="measure a study; resumes where it stopped")
     parser.add_argument("study", help="study file (TOML)")
     parser.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
@@ -161,7 +163,7 @@ def tell_precision(study: Study, comparison: Comparison) -> None:
             )
 
 
-def adaptive_repeats(study: Study, bench: Workbench) -> Any:
+def adaptive_repeats(study: Study, bench: Workbench) -> Proposer | None:
     """The proposer of more repeats where the interval is still too wide; None when the study fixed the number."""
     if study.repeats.until is None:
         return None

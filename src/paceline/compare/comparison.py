@@ -8,9 +8,10 @@ from dataclasses import dataclass, replace
 from typing import Literal
 
 from paceline.compare.efficiency import scaling
-from paceline.compare.fairness import Fairness, Proof, traits_of
+from paceline.compare.fairness import Fairness, Proof
 from paceline.compare.gaps import factor_behind
 from paceline.compare.labels import label_rows
+from paceline.compare.proof_evidence import traits_of
 from paceline.compare.rows import Row, make_row
 from paceline.compare.runs import Runs, gather
 from paceline.compare.verdicts import PairVerdict, judge, unlike

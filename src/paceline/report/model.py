@@ -18,7 +18,7 @@ from paceline.units import format_bytes, format_count, format_seconds
 if TYPE_CHECKING:  # a prediction needs none of them, and SciPy is slow to load
     from paceline.model.foreign.imported import Imported
     from paceline.model.validation.replay import Replayed
-    from paceline.model.validation.validate import Validation
+    from paceline.model.validation.validate import GroupResult, Validation
 
 CHART = 32
 """Columns of a bar."""
@@ -262,7 +262,7 @@ def validation_text(validation: Validation, width: int, *, points: bool) -> str:
     return "\n\n".join(blocks)
 
 
-def _every_point(group: Any) -> str:
+def _every_point(group: GroupResult) -> str:
     lines = [group.group, "workers  hosts  batch  network  measured s  " + "  ".join(group.predicted)]
     for index, point in enumerate(group.points):
         said = "  ".join(f"{values[index]:.4g}" for values in group.predicted.values())
