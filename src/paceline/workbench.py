@@ -7,7 +7,7 @@ command line and the Python API sit on it.
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Protocol
@@ -22,14 +22,13 @@ from paceline.record import OutcomeKind, Record, Store
 from paceline.record.failures import would_fail_again
 from paceline.record.reading import Reading
 from paceline.run import Bench, Budget, Equipment, campaign, clear_scratch, machine_lock, run_once
+from paceline.run.campaign import Proposer
 from paceline.run.host_state import machine
 from paceline.sites import Site, load_site
 from paceline.snapshot import Snapshot
 from paceline.spec import Study
 
 FAILED = frozenset(kind.value for kind in OutcomeKind if kind is not OutcomeKind.OK)
-Propose = Callable[[Sequence[Record]], Proposal | None]
-"""All records so far → what to run next; None when nothing more is wanted."""
 
 
 class Watcher(Protocol):
@@ -92,7 +91,7 @@ class Workbench:
         retry_failed: bool = False,
         again: bool = False,
         only_proof: bool = False,
-        propose: Propose | None = None,
+        propose: Proposer | None = None,
         budget: Budget | None = None,
     ) -> list[Record]:
         """Run what is not recorded yet, then what `propose` asks for. New records, each stored before the next run.
@@ -190,7 +189,7 @@ class Workbench:
         return site if trial.cluster.site == site.name else load_site(trial.cluster.site)
 
 
-def adaptive_repeats(bench: Workbench) -> Propose | None:
+def adaptive_repeats(bench: Workbench) -> Proposer | None:
     """The proposer of more repeats where an interval is still too wide; None when the study fixes the number."""
     study = bench.prepared.study
     until = study.repeats.until

@@ -390,6 +390,17 @@ def test_calibrate(calibrated: dict[str, Any]) -> None:
     assert {"value", "low", "high"} == set(family["parameters"]["alpha_s"])
 
 
+def test_predict_by_simulation(place: Path, calibrated: dict[str, Any]) -> None:
+    found = printed(
+        place, "predict", "model.toml", "--workers", "1..8", "--what-if", "slow-host=x2,oversubscription=x4"
+    )
+
+    assert_valid("predict", found)
+    assert found["by"] == calibrated["calibrations"][0]["by"]
+    assert {row["by"] for row in found["rows"]} == {"simulated"}
+    assert {row["by"] for row in found["without_change"]} == {"modelled"}
+
+
 def test_predict(place: Path, calibrated: dict[str, Any]) -> None:
     found = printed(
         place,

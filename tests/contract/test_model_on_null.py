@@ -264,6 +264,11 @@ def test_the_command_line_calibrates_predicts_and_answers_in_json(tmp_path):
         (["predict", "--device", "V1000", "--model", "resnet50"], "no device"),
         (["predict", "--device", "V100-SXM2", "--model", "resnet50", "--network", "fast"], "--network"),
         (["predict", "--device", "V100-SXM2", "--model", "resnet50", "--what-if", "speed=2"], "no such input"),
+        (["predict", "--device", "V100-SXM2", "--model", "resnet50", "--what-if", "slow-host=x0.5"], "at least 1"),
+        (
+            ["predict", "--device", "V100-SXM2", "--model", "resnet50", "--what-if", "jobs=2", "--trace", "t.json"],
+            "draw a modelled step",
+        ),
         (["validate"], "what should be validated"),
         (["validate", "--table", "none.csv"], "which rows"),
         (["validate", "--table", "none.csv", "--fit", "num_nodes<=4"], "cannot be read"),

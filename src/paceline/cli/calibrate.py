@@ -3,20 +3,24 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.cli.run import Narrator
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.spec import load_study
 from paceline.units import SECONDS, parse_quantity
 from paceline.workbench import Workbench
 
+if TYPE_CHECKING:
+    from paceline.model.fitting.calibration import Calibration
+
 BUDGET = "10min"
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("calibrate", help="fit the performance model to a study, measuring what it needs")
     parser.add_argument("study", help="study file (TOML)")
     parser.add_argument(
@@ -55,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
     return 0
 
 
-def _json(calibration: Any) -> dict[str, Any]:
+def _json(calibration: Calibration) -> dict[str, object]:
     data = calibration.to_json()
     del data["draws"], data["vector"], data["low"], data["high"], data["names"]
     return {**data, "parameters": calibration.parameters()}

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
-from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.cli.run import Narrator
+from paceline.cli.subcommands import Subcommands
 from paceline.compare import AGREES, NO_PROOF, NOT_COMPARABLE, Proof
 from paceline.errors import FairnessError, documented
 from paceline.folders import store_folder
@@ -15,7 +15,7 @@ from paceline.spec import load_study
 from paceline.workbench import Workbench
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("check", help="whether frameworks compute the same: the fairness proof")
     subjects = parser.add_subparsers(dest="subject", metavar="WHAT", required=True)
     fairness = subjects.add_parser("fairness", help="compare what each framework computes with a float64 reference")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.cli.subcommands import Subcommands
 from paceline.compare import Collectives, Comparison
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
@@ -15,7 +15,7 @@ from paceline.stats import MARGIN
 from paceline.units import FRACTION, parse_quantity
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("compare", help="who is faster, by how much, how sure")
     parser.add_argument("study", help="study file (TOML)")
     add_comparison_flags(parser)

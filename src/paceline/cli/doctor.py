@@ -6,6 +6,7 @@ import argparse
 from typing import Any
 
 from paceline.cli.output import add_common, emit, say
+from paceline.cli.subcommands import Subcommands
 from paceline.environments import examined
 from paceline.errors import PacelineError
 from paceline.frameworks import Framework, known_frameworks, load_framework
@@ -20,7 +21,7 @@ BUSY_LOAD = 0.5
 """Load a core before anything is measured, above which another program is likely to disturb."""
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("doctor", help="what this machine can run, and for what it cannot: why, and the fix")
     parser.add_argument("--framework", metavar="NAME", help="tell all about one framework: strategies, knobs, devices")
     parser.add_argument(

@@ -7,11 +7,12 @@ from collections.abc import Callable
 from typing import Any
 
 from paceline.cli.output import add_common, emit, say
+from paceline.cli.subcommands import Subcommands
 from paceline.environments import Environment, examined, known_environments, load_environment
 from paceline.units import format_bytes
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("env", help="build, list and remove the frameworks' pinned environments")
     actions = parser.add_subparsers(dest="action", metavar="ACTION", required=True)
     for name, action, help_text in (

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paceline.cli.output import add_common, command, emit, say, show, tell_outdated, width
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError, RegressionError
 from paceline.folders import store_folder
 from paceline.record.export import make_folder, write_text
@@ -15,10 +16,15 @@ from paceline.snapshot import Snapshot
 from paceline.spec import load_study
 from paceline.units import FRACTION, parse_quantity
 
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from paceline.explain.explanation import Explanation
+
 LEAST = "2%"
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("explain", help="why a step takes as long as it does, and what would help")
     parser.add_argument("what", metavar="STUDY|TRIAL", help="study file (TOML), or the id of a recorded trial")
     parser.add_argument("--trial", metavar="ID", help="of a study: only this trial")
@@ -117,7 +123,7 @@ def _failed(args: argparse.Namespace, snapshot: Snapshot) -> PacelineError | Non
     return none_ended_well(args.what, records, again=command(args, "run", args.what, "--retry-failed"))
 
 
-def _write_experiments(folder: Path, found: Any) -> None:
+def _write_experiments(folder: Path, found: Iterable[Explanation]) -> None:
     make_folder(folder)
     for explanation in found:
         for number, finding in enumerate(explanation.findings, start=1):

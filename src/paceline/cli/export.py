@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import argparse
 from pathlib import Path
-from typing import Any
 
 from paceline.cli.output import add_common, command, document, emit, say
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.record import MEASUREMENT, Record, last_attempts
@@ -23,7 +23,7 @@ FILES = {"parquet": (write_parquet, "samples.parquet"), "archive": (write_archiv
 """Formats that are no text → what writes them, and what such a file may be called."""
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("export", help="records as CSV, JSON or Parquet; a measured step as a trace")
     parser.add_argument("study", nargs="?", help="study file (TOML); without it: all records of the store")
     parser.add_argument(

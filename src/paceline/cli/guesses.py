@@ -10,6 +10,7 @@ from paceline.model.fitting.calibration import Calibration
 from paceline.model.forecast.catalogue import device as device_of
 from paceline.model.forecast.guess import GUESSABLE, guess
 from paceline.plan.capabilities import Capabilities
+from paceline.plan.vocabulary import REPLICATED
 from paceline.spec import Study, workloads_of
 from paceline.workloads import Graph, load_workload
 
@@ -88,8 +89,8 @@ def _guess(graph: Graph, device: str, framework: str, wanted: str, remark: str) 
             f"--strategy {strategy}: cannot be guessed from data sheets; only data-parallel strategies can",
             hint=f"choose one of {able or 'another framework'}, or measure it: paceline calibrate STUDY",
         )
-    sharing = capabilities.strategies[strategy].sharing
-    guessed = guess(graph, device_of(device), framework=framework, strategy=strategy, sharing=sharing or "")
+    sharing = capabilities.strategies[strategy].sharing or REPLICATED
+    guessed = guess(graph, device_of(device), framework=framework, strategy=strategy, sharing=sharing)
     return replace(guessed, remarks=(*guessed.remarks, remark)) if remark else guessed
 
 

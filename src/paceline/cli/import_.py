@@ -7,9 +7,9 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import SpecError
 from paceline.folders import store_folder
 from paceline.plan import Trial
@@ -18,7 +18,7 @@ from paceline.spec import load_study
 KINDS = ("nccl-tests", "osu", "layers", "kineto")
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("import", help="nccl-tests, OSU, layer and Kineto traces as calibration; records")
     parser.add_argument(
         "study", help="study file (TOML) whose model shall know it; or, by itself, records (export --format archive)"

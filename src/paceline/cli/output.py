@@ -7,7 +7,7 @@ import json
 import shutil
 import sys
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from paceline.snapshot import Snapshot
@@ -23,12 +23,12 @@ def say(message: str = "") -> None:
     print(message, file=sys.stderr, flush=True)
 
 
-def document(data: Mapping[str, Any]) -> str:
+def document(data: Mapping[str, object]) -> str:
     """A result for a program, as the text of a JSON document."""
     return json.dumps({"schema_version": DOCUMENT_VERSION, **data}, indent=1, allow_nan=False)
 
 
-def emit(data: Mapping[str, Any]) -> None:
+def emit(data: Mapping[str, object]) -> None:
     """Print a result for a program."""
     print(document(data))
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 from collections import Counter
-from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show
+from paceline.cli.subcommands import Subcommands
 from paceline.compare.labels import label_rows
 from paceline.errors import RunIncompleteError
 from paceline.folders import store_folder
@@ -16,7 +16,7 @@ from paceline.spec import load_study
 from paceline.units import format_seconds
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("plan", help="what a study would do: trials, skips with reasons, estimated time")
     parser.add_argument("study", help="study file (TOML)")
     add_common(parser)

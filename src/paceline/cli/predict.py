@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from paceline.cli.output import add_common, command, emit, say, show, tell_outdated, width
 from paceline.cli.parser import amount, whole
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.spec import load_study
@@ -16,6 +17,7 @@ from paceline.units import BYTES_PER_SECOND, parse_quantity
 
 if TYPE_CHECKING:
     from paceline.cli.guesses import Guesses
+    from paceline.model.equations.conditions import Conditions
     from paceline.model.fitting.calibration import Calibration
     from paceline.model.forecast.predict import Prediction
 
@@ -23,7 +25,7 @@ WORKERS = "1..64"
 HOUR_S = 3600.0
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("predict", help="what a configuration that was never run would take")
     parser.add_argument(
         "study", nargs="?", help="study (TOML) that was calibrated; without it: all of the store, or a guess"
@@ -38,7 +40,12 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("--strategy", help="of several that were calibrated")
     parser.add_argument("--model", help="of several that were calibrated; with --device: which to guess")
     parser.add_argument("--device", help="guess from data sheets, e.g. V100-SXM2; nothing needs to be measured")
-    parser.add_argument("--what-if", metavar="CHANGES", help="e.g. bandwidth=x4,compression=fp16,bucket=5MB")
+    parser.add_argument(
+        "--what-if",
+        metavar="CHANGES",
+        help="e.g. bandwidth=x4,compression=fp16,bucket=5MB; "
+        "by simulation: slow-host=x2, unequal-hosts=1/1.5, oversubscription=x4, jobs=2",
+    )
     parser.add_argument(
         "--helps-most", action="store_true", help="which single change helps most, best bucket size included"
     )
@@ -155,7 +162,7 @@ def _guesses(args: argparse.Namespace) -> Guesses:
     )
 
 
-def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int) -> Any:
+def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int) -> Conditions:
     from paceline.model.forecast.predict import conditions_for
 
     bandwidth, latency = network(args.network)
@@ -244,6 +251,11 @@ def _trace(args: argparse.Namespace, answer: dict[str, Any]) -> None:
     from paceline.record.export import write_bytes, write_text
 
     last: Prediction = answer["predictions"][-1]
+    if last.conditions.is_simulated:
+        raise PacelineError(
+            "--trace and --chakra draw a modelled step, not one of hosts that differ or of links that are shared",
+            hint="leave slow-host, unequal-hosts, oversubscription and jobs out of --what-if",
+        )
     spans = predicted_spans(answer["calibration"], last.conditions)
     if args.trace:
         write_text(chrome_trace(spans, by=last.by), Path(args.trace))

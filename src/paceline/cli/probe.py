@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show
 from paceline.cli.run import run_and_show
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError, SpecError
 from paceline.folders import store_folder
 from paceline.frameworks import load_framework
@@ -20,7 +20,7 @@ REPEATS = 3
 WARMUP_ROUNDS, ROUNDS = 3, 20
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("probe", help="what the machine itself can do: collectives and links")
     subjects = parser.add_subparsers(dest="subject", metavar="WHAT", required=True)
     core = subjects.add_parser("machine", help="what one core can do at best: arithmetic and memory traffic")

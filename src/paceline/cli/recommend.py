@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import argparse
 import shlex
-from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, tell_outdated, width
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.record.failures import none_ended_well
@@ -17,7 +17,7 @@ BUDGET = "10min"
 GOAL = "throughput"
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("recommend", help="what to choose for a goal within limits")
     parser.add_argument("study", help="study file (TOML) that was run, best of all calibrated")
     parser.add_argument("--goal", default=GOAL, help="throughput, epoch-time, cost or energy (default: %(default)s)")

@@ -5,10 +5,11 @@ from __future__ import annotations
 import argparse
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from paceline.cli.compare import add_comparison_flags, next_words, recorded_snapshot
 from paceline.cli.output import WIDTH, add_common, command, document, say, show, tell_outdated, width
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError
 from paceline.record.export import make_folder, write_text
 from paceline.report.gather import environments_of, last_runs, machines_of, resources_of, source_of, timelines_of
@@ -22,7 +23,7 @@ FILES = ("html", "markdown", "latex", "svg")
 """Flags that ask for a file of figures, for which all stages are asked."""
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("report", help="the answer with its evidence: text, HTML, Markdown, LaTeX, SVG")
     parser.add_argument("study", help="study file (TOML)")
     parser.add_argument("--html", metavar="FILE", help="write one self-contained page")

@@ -7,6 +7,7 @@ from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
 from paceline.cli.plan import names_of, nothing_can_run
+from paceline.cli.subcommands import Subcommands
 from paceline.compare import Comparison
 from paceline.errors import RunIncompleteError
 from paceline.folders import store_folder
@@ -18,7 +19,7 @@ from paceline.units import format_count, format_seconds
 from paceline.workbench import Workbench, adaptive_repeats
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("run", help="measure a study; resumes where it stopped")
     parser.add_argument("study", help="study file (TOML)")
     parser.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")

@@ -5,10 +5,15 @@ from __future__ import annotations
 import argparse
 import os
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 from paceline.cli.output import add_common, emit, say, show, width
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError, documented
+
+if TYPE_CHECKING:
+    from paceline.model.validation.replay import Replayed
+    from paceline.model.validation.validate import Validation
 
 PUBLISHED = "PACELINE_PUBLISHED"
 """Names a folder with the published tables."""
@@ -21,7 +26,7 @@ FIT = "num_nodes<=4"
 WAIT_FREE, GOOGLENET, GOOGLENET_BATCH = "WFBP", "GoogleNet", 64.0
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("validate", help="how wrong the model is, beside other models")
     parser.add_argument("--table", metavar="FILE.csv", help=f"measurements of others; {documented('reference/tables')}")
     parser.add_argument("--fit", metavar="CONDITION", help='rows to fit on, e.g. "num_nodes<=4"; the rest is predicted')
@@ -58,7 +63,7 @@ def _table(args: argparse.Namespace) -> int:
     return 0
 
 
-def table_validation(path: Path, fit: str, only: str | None) -> Any:
+def table_validation(path: Path, fit: str, only: str | None) -> Validation:
     from paceline.model.foreign.tables import matching, points_of, read_table
     from paceline.model.validation.validate import validate_table
 
@@ -101,7 +106,7 @@ def published_folder(given: str | None) -> Path | None:
     return folder
 
 
-def googlenet_replay(folder: Path) -> list[Any]:
+def googlenet_replay(folder: Path) -> list[Replayed]:
     """The layer trace against the speed-ups that were measured with wait-free back-propagation."""
     from paceline.model.foreign.tables import number, read_table
     from paceline.model.validation.replay import layer_traces, replay

@@ -2,10 +2,11 @@
 
 from paceline.compare.collectives import Collectives, CollectiveTable, tables_of
 from paceline.compare.comparison import Comparison, Note, compare
-from paceline.compare.fairness import AGREES, NO_PROOF, NOT_COMPARABLE, TRAITS, Distance, Fairness, Proof, prove
+from paceline.compare.fairness import AGREES, NO_PROOF, NOT_COMPARABLE, Distance, Fairness, Proof, prove
 from paceline.compare.families import ScalingFamily, families
 from paceline.compare.gaps import Factor
 from paceline.compare.precision import more_repeats
+from paceline.compare.proof_evidence import TRAITS
 from paceline.compare.quantity import Quantity
 from paceline.compare.rows import Phase, Row, RowWarning
 from paceline.compare.runs import gather

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -39,7 +38,7 @@ class SizeRow:
     rounds: int
     """Measured operations a run."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "size": self.size,
             "time_s": self.time.to_json(),
@@ -79,8 +78,8 @@ class CollectiveTable:
     """Smallest first."""
     warnings: tuple[RowWarning, ...]
 
-    def to_json(self) -> dict[str, Any]:
-        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def to_json(self) -> dict[str, object]:
+        data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return data | {
             "sizes": [row.to_json() for row in self.sizes],
             "warnings": [warning.to_json() for warning in self.warnings],
@@ -96,7 +95,7 @@ class Collectives:
     """What all of them have in common, in words."""
     notes: tuple[Note, ...]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "tables": [table.to_json() for table in self.tables],
             "shared": self.shared,

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal
 
 from paceline.compare.efficiency import scaling
-from paceline.compare.fairness import Fairness, Proof, traits_of
+from paceline.compare.fairness import Fairness, Proof
 from paceline.compare.gaps import factor_behind
 from paceline.compare.labels import label_rows
+from paceline.compare.proof_evidence import traits_of
 from paceline.compare.rows import Row, make_row
 from paceline.compare.runs import Runs, gather
 from paceline.compare.verdicts import PairVerdict, judge, unlike
@@ -31,7 +32,7 @@ class Note:
     hint: str = ""
     """What to type about it."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"code": self.code, "message": self.message, "hint": self.hint}
 
 
@@ -55,7 +56,7 @@ class Comparison:
     def row(self, key: str) -> Row:
         return next(row for row in self.rows if row.key == key)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """Names as documented in docs/reference; every number is finite or null."""
         return {
             "rows": [row.to_json() for row in self.rows],

@@ -15,13 +15,14 @@ from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from paceline.compare.labels import label_rows
+from paceline.compare.proof_evidence import Floats, ProofEvidence, ShownTensors, traits_of
 from paceline.compare.quantity import finite
 from paceline.plan.proof import ProofCase, proof_run
 from paceline.plan.trial import Trial
-from paceline.plan.vocabulary import ASYNCHRONOUS, EXACT, StrategyClass
+from paceline.plan.vocabulary import EXACT, StrategyClass
+from paceline.record.fact import Tensors
 from paceline.record.record import Record
 
 FACTOR = 5.0
@@ -35,15 +36,11 @@ NEGLIGIBLE = 1e-5
 MEANS = ".running_mean"
 """Batch-norm statistics that are held to the reference. Variances are not: some frameworks correct them for the size of
 the sample and some do not."""
-ENDS = 2
-"""Losses averaged at both ends to see whether they fall: the proof's batches alternate between two."""
 
 ProofVerdict = Literal["agrees", "not comparable", "no proof"]
 AGREES: Final = "agrees"
 NOT_COMPARABLE: Final = "not comparable"
 NO_PROOF: Final = "no proof"
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -61,7 +58,7 @@ class Distance:
     def ok(self) -> bool:
         return self.allowed is None or self.distance <= self.allowed
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"what": self.what, "distance": finite(self.distance), "allowed": finite(self.allowed), "ok": self.ok}
 
 
@@ -94,8 +91,8 @@ class Proof:
         named = f"{self.framework} {self.strategy}"
         return f"{named} ({self.variant})" if self.variant else named
 
-    def to_json(self) -> dict[str, Any]:
-        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def to_json(self) -> dict[str, object]:
+        data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         return data | {
             "reasons": list(self.reasons),
             "told": list(self.told),
@@ -117,7 +114,7 @@ class Fairness:
         """The proof that speaks for a trial."""
         return self.proofs.get(proof_run(trial, self._proves_on).id)
 
-    def to_json(self) -> list[dict[str, Any]]:
+    def to_json(self) -> list[dict[str, object]]:
         return [proof.to_json() for proof in self.proofs.values()]
 
 
@@ -165,7 +162,7 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
         if not record.ok:
             why = f"{what} {record.outcome.kind.value.replace('_', ' ')}: {record.outcome.reason}"
             return Proof(verdict=NO_PROOF, reasons=(why,), **told)
-    mine, reference = _Evidence(records[trial.id]), _Evidence(records[case.reference.id])
+    mine, reference = ProofEvidence(records[trial.id]), ProofEvidence(records[case.reference.id])
     if not reference.roundings:
         return Proof(verdict=NO_PROOF, reasons=("the reference does not tell what rounding amounts to",), **told)
     told |= {"traits": traits_of(mine.record), "flops_ratio": mine.flops_ratio}
@@ -181,7 +178,7 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
     return Proof(verdict=verdict, reasons=tuple(reasons), distances=tuple(distances), told=tuple(seen), **told)
 
 
-def _distances(mine: _Evidence, reference: _Evidence) -> list[Distance]:
+def _distances(mine: ProofEvidence, reference: ProofEvidence) -> list[Distance]:
     truth, roundings = mine.sees(reference.of_workers), reference.roundings
     largest = np.max([loss_distance(mine.sees(one.of_workers), truth) for one in roundings], axis=0)
     # A mean of logarithms of probabilities comes from numbers around one, however small it is itself.
@@ -209,7 +206,7 @@ def _distances(mine: _Evidence, reference: _Evidence) -> list[Distance]:
     return found
 
 
-def _told_distances(mine: _Evidence, reference: _Evidence) -> list[Distance]:
+def _told_distances(mine: ProofEvidence, reference: ProofEvidence) -> list[Distance]:
     if not mine.shown.gradients:
         return []
     return [Distance(what="gradient", distance=gradient_distance(mine.shown, reference.shown), allowed=None)]
@@ -228,7 +225,7 @@ def loss_distance(losses: Floats, truth: Floats) -> Floats:
     return np.asarray(np.max(np.abs(losses - truth) / np.abs(truth), axis=0))
 
 
-def norm_distance(mine: _Shown, reference: _Shown) -> float:
+def norm_distance(mine: ShownTensors, reference: ShownTensors) -> float:
     """The largest relative distance of a tensor's gradient norm."""
     whole = _norm(reference.gradients)
     return max(
@@ -239,23 +236,23 @@ def norm_distance(mine: _Shown, reference: _Shown) -> float:
     )
 
 
-def gradient_distance(mine: _Shown, reference: _Shown) -> float:
+def gradient_distance(mine: ShownTensors, reference: ShownTensors) -> float:
     """Distance of the whole gradient of step 0 over its norm."""
     return _whole_distance(mine.gradients, reference.gradients)
 
 
-def weights_distance(mine: _Shown, reference: _Shown) -> float:
+def weights_distance(mine: ShownTensors, reference: ShownTensors) -> float:
     """Distance of all weights after the last step over their norm: shows a decay that no loss shows."""
     return _whole_distance(mine.weights, reference.weights)
 
 
-def means_distance(mine: _Shown, reference: _Shown) -> float:
+def means_distance(mine: ShownTensors, reference: ShownTensors) -> float:
     """Distance of batch norm's running means over their norm: shows a wrong momentum of the statistics."""
     means = {name: tensor for name, tensor in reference.statistics.items() if name.endswith(MEANS)}
     return _whole_distance(mine.statistics, means)
 
 
-def _whole_distance(mine: Mapping[str, Any], reference: Mapping[str, Any]) -> float:
+def _whole_distance(mine: Tensors, reference: Tensors) -> float:
     """From the sketches, all tensors as one vector; infinite where one is missing."""
     if not reference.keys() <= mine.keys():
         return np.inf
@@ -263,157 +260,5 @@ def _whole_distance(mine: Mapping[str, Any], reference: Mapping[str, Any]) -> fl
     return float(np.sqrt(np.sum(squares))) / _norm(reference)
 
 
-def _norm(tensors: Mapping[str, Any]) -> float:
+def _norm(tensors: Tensors) -> float:
     return float(np.sqrt(sum(tensor["norm"] ** 2 for tensor in tensors.values())))
-
-
-TRAITS = ("version", "python", "threads", "layout", "blas", "compiled", "precision", "wrapped", "dropout")
-"""What may differ between frameworks that compute the same, in the order in which people are told."""
-
-
-def traits_of(record: Record) -> dict[str, str]:
-    """What may differ between frameworks that compute the same, as rank 0 reports it."""
-    if not record.ranks:
-        return {}
-    rank = record.ranks[0]
-    facts = rank.reported
-    values = (
-        rank.framework_version,
-        rank.python,
-        facts.threads,
-        facts.layout,
-        facts.blas,
-        facts.compiled,
-        facts.precision,
-        facts.wrapped,
-        facts.dropout,
-    )
-    return {name: str(value) for name, value in zip(TRAITS, values, strict=True) if value is not None}
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class _Shown:
-    """What a training shows of its tensors: name → norm and sketch; and the reference of its losses."""
-
-    gradients: Mapping[str, Any]
-    weights: Mapping[str, Any]
-    statistics: Mapping[str, Any]
-    of_workers: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    """One row a worker, one column a step; empty where ranks report their own."""
-
-
-class _Evidence:
-    """What one proof run shows."""
-
-    def __init__(self, record: Record) -> None:
-        self.record = record
-        self.trial = record.trial
-        self._shown = [dict(rank.reported.evidence or {}) for rank in record.ranks]
-        self.shown = _Shown(
-            gradients=self._held("gradients"), weights=self._held("weights"), statistics=self._held("statistics")
-        )
-
-    def _held(self, what: str) -> dict[str, Any]:
-        """Tensors of all that any rank holds."""
-        held: dict[str, Any] = {}
-        for shown in self._shown:
-            held |= shown.get(what, {})
-        return held
-
-    @property
-    def of_workers(self) -> Floats:
-        """Of the reference: the loss of each worker's batch at each step."""
-        return np.asarray(self.record.reported.losses or (), dtype=float)
-
-    @property
-    def roundings(self) -> list[_Shown]:
-        """Of the reference: the same in float32."""
-        return [
-            _Shown(
-                gradients=one["gradients"],
-                weights=one["weights"],
-                statistics=one["statistics"],
-                of_workers=np.asarray(one["losses"], dtype=float),
-            )
-            for one in self.record.reported.roundings or ()
-        ]
-
-    @property
-    def losses(self) -> Floats:
-        """One row a rank, one column a step."""
-        assert self.record.samples is not None
-        table = self.record.samples
-        rank, step, loss = (np.asarray(table[name].to_pylist(), dtype=float) for name in ("rank", "step", "loss"))
-        return np.stack([loss[rank == r][np.argsort(step[rank == r])] for r in np.unique(rank)])
-
-    def sees(self, of_workers: Floats) -> Floats:
-        """Losses of workers as the ranks of this run report them: each the one whose batch it has seen."""
-        ranks = len(self.losses)
-        if ranks == len(of_workers) and not self.loss_is_global:
-            return of_workers
-        # One process for all workers, or all ranks on all samples: the mean.
-        return np.repeat(of_workers.mean(axis=0, keepdims=True), ranks, axis=0)
-
-    @property
-    def loss_is_global(self) -> bool:
-        return self.record.reported.loss_over == "global"
-
-    @property
-    def flops_ratio(self) -> float | None:
-        counted, inputs = self.record.reported.framework_flops, self.record.input_facts
-        expected = (inputs.forward_flops or 0) + (inputs.backward_flops or 0)
-        if not counted or not expected:
-            return None
-        return counted / (expected * self.trial.workload.batch_per_worker)
-
-    def wrong_parameters(self) -> list[str]:
-        """Every rank counts the whole model, also where it holds a part of it."""
-        expected = self.record.input_facts.parameters
-        counted = {rank.parameters for rank in self.record.ranks}
-        if counted == {expected}:
-            return []
-        return [f"it trains {min(n or 0 for n in counted)} parameters, the graph has {expected}"]
-
-    def unequal_ranks(self) -> list[str]:
-        """Tensors that several ranks hold and that differ after the last step."""
-        if self.record.reported.weights_equal_on_devices is False:
-            return [f"weights differ between the devices of a process after {len(self.losses[0])} steps"]
-        differing = self._differing("weights")
-        if not differing:
-            return []
-        return [f"{len(differing)} trainable tensor(s) differ between ranks after {len(self.losses[0])} steps"]
-
-    def own_statistics(self) -> list[str]:
-        differing = self._differing("statistics")
-        return [f"{len(differing)} batch-norm statistic(s) are each rank's own"] if differing else []
-
-    def _differing(self, what: str) -> list[str]:
-        held: dict[str, list[Any]] = {}
-        for shown in self._shown:
-            for name, tensor in shown.get(what, {}).items():
-                held.setdefault(name, []).append(tensor)
-        return [name for name, tensors in held.items() if any(tensor != tensors[0] for tensor in tensors)]
-
-    def _ends(self) -> tuple[float, float]:
-        course = self.losses.mean(axis=0)
-        return float(course[:ENDS].mean()), float(course[-ENDS:].mean())
-
-    def loss_does_not_fall(self) -> list[str]:
-        first, last = self._ends()
-        return [] if last < first else [f"the loss does not fall: {first:.4g}, then {last:.4g}"]
-
-    def loss_course(self) -> str:
-        first, last = self._ends()
-        return f"loss falls from {first:.4g} to {last:.4g} in {len(self.losses[0])} steps"
-
-    def staleness(self) -> list[str]:
-        staleness = self.record.reported.staleness
-        if self.trial.framework.strategy_class != ASYNCHRONOUS:
-            return []
-        if staleness is None:
-            return ["staleness is not known"]
-        return [f"staleness {staleness.mean:.2g} updates on average, {staleness.max:g} at most"]
-
-    def compression_error(self) -> list[str]:
-        lost = self.record.reported.compression_error
-        return [] if lost is None else [f"compression loses {lost:.2g} of the gradient"]

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from paceline.compare.rows import Phase, Row
 from paceline.record.phases import COMMUNICATION, FUSED, in_order
@@ -37,7 +36,7 @@ class Factor:
     differing: tuple[str, ...] = ()
     """Knobs and traits that bear on it, in which the two differ: "layout: nhwc | nchw"."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "phase": self.phase,
             "seconds": self.seconds,

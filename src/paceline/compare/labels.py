@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from paceline.plan.trial import Trial
 
@@ -101,11 +100,11 @@ def _details(trial: Trial, machine: str | None) -> dict[str, str]:
     return details | ({"machine": f"on {machine}"} if machine else {})
 
 
-def _settings(options: Mapping[str, Any]) -> list[str]:
+def _settings(options: Mapping[str, object]) -> list[str]:
     return [f"{name}={_value(value)}" for name, value in options.items()]
 
 
-def _value(value: Any) -> str:
+def _value(value: object) -> str:
     if isinstance(value, bool):
         return "on" if value else "off"
     return f"{value:g}" if isinstance(value, float) else str(value)

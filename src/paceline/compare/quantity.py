@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from paceline.stats import Interval, Ratio
 
@@ -34,7 +33,7 @@ class Quantity:
             n_runs=self.n_runs,
         )
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "value": finite(self.value),
             "low": finite(self.low),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from paceline.compare.efficiency import Scaling
 from paceline.compare.quantity import Quantity, finite, from_interval
@@ -56,7 +56,7 @@ class Phase:
         """Too short to be told from nothing: a derived time can come out below zero."""
         return self.time.value <= 0 or (self.time.low is not None and self.time.low <= 0)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return self.time.to_json() | {"share": finite(self.share), "by": self.by}
 
 
@@ -72,7 +72,7 @@ class RowWarning:
     n_runs: int
     """In how many runs."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {"code": self.code, "message": self.message, "hint": self.hint, "n_runs": self.n_runs}
 
 
@@ -144,11 +144,11 @@ class Row:
     fingerprint: str | None
     simulated: bool
     """Times are drawn from a law, not measured."""
-    knobs: Mapping[str, Any] = field(default_factory=dict)
+    knobs: Mapping[str, object] = field(default_factory=dict)
     """Every setting of the framework."""
 
-    def to_json(self) -> dict[str, Any]:
-        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def to_json(self) -> dict[str, object]:
+        data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name, value in data.items():
             if isinstance(value, Quantity):
                 data[name] = value.to_json()

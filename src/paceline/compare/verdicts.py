@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import combinations
 from statistics import fmean
-from typing import Any, Final, Literal
+from typing import Final, Literal
 
 from paceline.compare.fairness import NO_PROOF, NOT_COMPARABLE, Fairness
 from paceline.compare.gaps import Factor
@@ -65,8 +65,8 @@ class PairVerdict:
     factor: Factor | None = None
     """What makes most of a difference; None where there is none, or the parts of a step are not known."""
 
-    def to_json(self) -> dict[str, Any]:
-        data: dict[str, Any] = {name: getattr(self, name) for name in self.__dataclass_fields__}
+    def to_json(self) -> dict[str, object]:
+        data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         data["factor"] = self.factor.to_json() if self.factor else None
         return {name: finite(value) if isinstance(value, float) else value for name, value in data.items()}
 
@@ -135,7 +135,7 @@ def _pairs(
     groups: Sequence[Runs], throughputs: Sequence[Mapping[int, float]], *, across_machines: bool
 ) -> tuple[list[tuple[int, int]], int]:
     """Pairs of groups to compare, in table order, and how many more answer the same question and are not formed."""
-    answers: dict[tuple[Any, ...], list[int]] = {}
+    answers: dict[tuple[object, ...], list[int]] = {}
     for index, group in enumerate(groups):
         if group.measured:
             answers.setdefault(question(group.trial), []).append(index)
@@ -154,7 +154,7 @@ def _pairs(
     return sorted(pairs), unlisted
 
 
-def question(trial: Trial) -> tuple[Any, ...]:
+def question(trial: Trial) -> tuple[object, ...]:
     """What two trials must share for a ranking to make sense."""
     workload, cluster = trial.workload, trial.cluster
     return (

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
 
 from paceline.explain.findings import Text
 from paceline.plan import Catalog, Trial
@@ -18,7 +17,7 @@ def experiment_for(study: Study, trial: Trial, catalog: Catalog) -> Text:
     """Makes study files that change one thing of a trial."""
     present = {key: values[0] for key, values in axes_of(trial, study, catalog).items()}
 
-    def text(question: str, changed: Mapping[str, Any]) -> str:
+    def text(question: str, changed: Mapping[str, object]) -> str:
         # A file cannot name a default among other values: the change then stands alone, beside what is recorded.
         both = {key: value if present.get(key) is None else (present[key], value) for key, value in changed.items()}
         return study_text(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from paceline.explain.finding import Finding
 from paceline.stats.known_by import KnownBy
@@ -86,7 +85,7 @@ class Explanation:
     unknown: tuple[str, ...] = ()
     """What could not be told, and what to run to know it, in sentences."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "trial": self.trial,
             "label": self.label,

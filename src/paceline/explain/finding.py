@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
 
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
 from paceline.model.forecast.predict import LEVEL
@@ -33,7 +32,7 @@ class Number:
     by: KnownBy
     """MEASURED, SIMULATED, DERIVED, MODELLED or GUESSED."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return asdict(self)
 
 
@@ -43,14 +42,14 @@ class Remedy:
 
     words: str
     """In the imperative: "send gradients in larger buckets"."""
-    axes: Mapping[str, Any] = field(default_factory=dict)
+    axes: Mapping[str, object] = field(default_factory=dict)
     """Keys of a study and their new values, e.g. {"cluster.threads_per_worker": 1}; {}: no study can do it."""
     what_if: str = ""
     """The same for `predict --what-if`; "" where the model has no such input."""
     gain: Estimate | None = None
     """Throughput after it ÷ before, as far as that can be said ahead."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         gain = self.gain.to_json() if self.gain else None
         return {"words": self.words, "axes": dict(self.axes), "what_if": self.what_if, "gain": gain}
 
@@ -83,7 +82,7 @@ class Finding:
         if not self.numbers or not self.records:
             raise ValueError(f"{self.cause}: a finding without evidence")
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "cause": self.cause,
             "sentence": self.sentence,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
 
 from paceline.explain.changes import Case, change_for
 from paceline.explain.explanation import Share
@@ -25,7 +24,7 @@ SPLIT_BY_MODEL = frozenset({LATENCY, BANDWIDTH})
 SOURCES = {MEASURED: "timed", SIMULATED: "simulated", DERIVED: "derived from separate programs"}
 """How runs tell the parts of a step, in words."""
 
-Text = Callable[[str, Mapping[str, Any]], str]
+Text = Callable[[str, Mapping[str, object]], str]
 """(question, changed axes) → a study file; "" where there is none."""
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 from paceline.compare import Comparison
 from paceline.explain.finding import CAUSES
@@ -50,7 +49,7 @@ class Gap:
     by: KnownBy
     sentence: str
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {**asdict(self), "parts": dict(self.parts), "differing": list(self.differing)}
 
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 
@@ -58,7 +57,7 @@ class ChangePoint:
     def slower(self) -> bool:
         return self.ratio > 1
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {**asdict(self), "changed": {name: list(pair) for name, pair in self.changed.items()}}
 
 

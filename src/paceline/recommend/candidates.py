@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from paceline.compare import Comparison, Fairness, Row
 from paceline.compare.runs import Runs
@@ -171,7 +170,7 @@ def ratio(one: Candidate, other: Candidate) -> Estimate:
     return replace(unknown, low=unknown.value * math.exp(-down), high=unknown.value * math.exp(up))
 
 
-def settings(trial: Trial, catalog: Catalog) -> dict[str, Any]:
+def settings(trial: Trial, catalog: Catalog) -> dict[str, object]:
     """Knobs, options of the site and loaders that are not at their defaults."""
     framework, cluster = trial.framework, trial.cluster
     knobs = catalog.capabilities[framework.name].knobs
@@ -185,10 +184,10 @@ def settings(trial: Trial, catalog: Catalog) -> dict[str, Any]:
     return found | ({"loader_workers": trial.workload.loader_workers} if trial.workload.loader_workers else {})
 
 
-def set_apart(trials: Sequence[Trial], catalog: Catalog) -> list[dict[str, Any]]:
+def set_apart(trials: Sequence[Trial], catalog: Catalog) -> list[dict[str, object]]:
     """Of each trial those settings in which trials of its framework differ."""
     all_settings = [settings(trial, catalog) for trial in trials]
-    values: dict[tuple[str, str], list[Any]] = {}
+    values: dict[tuple[str, str], list[object]] = {}
     for trial, mine in zip(trials, all_settings, strict=True):
         for name in mine:
             values.setdefault((trial.framework.name, name), []).append(mine[name])

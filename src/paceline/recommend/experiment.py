@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
 
 from paceline.plan import Catalog, Trial
 from paceline.plan.axes import Axes, axes_of
@@ -68,5 +67,5 @@ def _can_be_written(axes: Axes) -> bool:
     return all(len(values) == 1 or None not in values or key == "cluster.network" for key, values in axes.items())
 
 
-def _as_given(values: tuple[Any, ...]) -> Any:
+def _as_given(values: tuple[object, ...]) -> object:
     return values[0] if len(values) == 1 else values

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
 
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.fitting.fit import family_of
@@ -93,7 +92,7 @@ def resized(trial: Trial, hosts: int, per_host: int, batch: int, network: Networ
     )
 
 
-def with_knobs(trial: Trial, knobs: dict[str, Any], catalog: Catalog) -> Trial:
+def with_knobs(trial: Trial, knobs: Mapping[str, object], catalog: Catalog) -> Trial:
     """The same with other values of some knobs, in the class that these make of its strategy."""
     chosen = {**trial.framework.knobs, **knobs}
     promised = catalog.capabilities[trial.framework.name].class_of(trial.framework.strategy, chosen)

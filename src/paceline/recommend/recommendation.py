@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from paceline.explain.finding import Finding
 from paceline.plan.vocabulary import StrategyClass
@@ -12,7 +11,7 @@ from paceline.stats.estimate import Estimate
 from paceline.stats.known_by import KnownBy
 
 
-def setting(value: Any) -> str:
+def setting(value: object) -> str:
     """The value of a knob as a person reads it."""
     if isinstance(value, bool):
         return "on" if value else "off"
@@ -31,7 +30,7 @@ class Choice:
     batch: int
     threads: int
     network: str | None
-    knobs: Mapping[str, Any]
+    knobs: Mapping[str, object]
     """What is not at its default, or not as it was."""
     strategy_class: StrategyClass = "exact"
     """"exact", "approximate" or "asynchronous"."""
@@ -47,7 +46,7 @@ class Choice:
         name = f"{self.framework} {self.strategy}{promise}"
         return f"{name} · {self.model} · {size}{hosts} · batch {self.batch}{link}{knobs}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         names = ("framework", "strategy", "strategy_class", "model", "workers", "hosts", "batch", "threads", "network")
         return {**{name: getattr(self, name) for name in names}, "knobs": dict(self.knobs), "label": self.label}
 
@@ -76,7 +75,7 @@ class Recommendation:
     experiment: str
     """A study file (TOML) that tries it; "" where it was measured."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             **self.choice.to_json(),
             "value": self.value.to_json(),
@@ -108,7 +107,7 @@ class Advice:
     not_considered: tuple[str, ...]
     """In sentences."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "goal": self.goal,
             "sentence": self.sentence,

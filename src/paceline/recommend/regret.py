@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from paceline.compare.verdicts import question
 from paceline.plan import Trial
@@ -48,7 +47,7 @@ class Regret:
     def holds(self) -> bool:
         return not self.told_apart or self.lost <= GOOD_ENOUGH
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "contest": self.contest,
             "configurations": self.configurations,
@@ -75,7 +74,7 @@ def contests(rows: Sequence[Candidate]) -> dict[str, list[Candidate]]:
         labels = [link.label] if link else list(networks[one.trial.workload.graph]) or [""]
         for label in labels:
             found.setdefault(_on_network(one.trial, label), []).append(one)
-    alike: dict[tuple[Any, ...], list[Candidate]] = {}
+    alike: dict[tuple[object, ...], list[Candidate]] = {}
     for one in rows:
         alike.setdefault(question(one.trial), []).append(one)
     found |= {_at_size(mine[0].trial): mine for mine in alike.values()}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from paceline.recommend.candidates import Candidate
 from paceline.stats.estimate import Estimate
@@ -30,7 +29,7 @@ class Tried:
             return None
         return self.predicted.contains(self.measured.value)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "trial": self.trial,
             "label": self.label,

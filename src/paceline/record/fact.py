@@ -7,9 +7,9 @@ by name; the list is `facts`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypeVar, overload
+from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, overload
 
 T = TypeVar("T")
 Use = Literal["stages", "proof", "kept"]
@@ -120,8 +120,34 @@ def mapping(value: object) -> Mapping[str, Any] | None:
     return value if isinstance(value, Mapping) else None
 
 
-def mappings(value: object) -> tuple[Mapping[str, Any], ...] | None:
-    """A list of objects."""
+class TensorEvidence(TypedDict):
+    """What a proof run shows of one tensor."""
+
+    norm: float
+    sketch: Sequence[float]
+    """Products with fixed random vectors."""
+
+
+Tensors = Mapping[str, TensorEvidence]
+"""Name of a tensor → what is shown of it."""
+
+
+class RoundingEvidence(TypedDict):
+    """What one float32 training of the reference shows."""
+
+    gradients: Tensors
+    weights: Tensors
+    statistics: Tensors
+    losses: Sequence[Sequence[float]]
+
+
+def evidence_of(value: object) -> Mapping[str, Tensors] | None:
+    """Written by our own worker, and as large as a model has tensors: taken as it is."""
+    return value if isinstance(value, Mapping) else None
+
+
+def roundings_of(value: object) -> tuple[RoundingEvidence, ...] | None:
+    """As `evidence_of`."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, Mapping) for item in value):
         return None
     return tuple(value)

@@ -13,12 +13,13 @@ from typing import Any
 from paceline.record.fact import (
     Fact,
     derived_phases,
+    evidence_of,
     flag,
     mapping,
-    mappings,
     mixed_phases,
     number,
     numbers,
+    roundings_of,
     rows,
     staleness_of,
     text,
@@ -104,13 +105,13 @@ class RankFacts:
         use="proof",
     )
     evidence = Fact(
-        mapping,
+        evidence_of,
         "`gradients`, `weights` and `statistics` → tensor → norm and sketch, collected from `evidence` events.",
         use="proof",
         by_host=True,
     )
     roundings = Fact(
-        mappings,
+        roundings_of,
         "Of the float64 reference: what each of its float32 trainings shows, collected from `rounding` events.",
         use="proof",
         by_host=True,

@@ -6,18 +6,20 @@ from collections.abc import Mapping, Sequence
 from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
+from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import UNKNOWNS
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.forecast.predict import Prediction
 from paceline.report.glyphs import IDEAL, MEASURED, UNSURE
 from paceline.report.table import Column, draw
 from paceline.stats.estimate import Estimate
+from paceline.stats.known_by import SIMULATED
 from paceline.units import format_bytes, format_count, format_seconds
 
 if TYPE_CHECKING:  # a prediction needs none of them, and SciPy is slow to load
     from paceline.model.foreign.imported import Imported
     from paceline.model.validation.replay import Replayed
-    from paceline.model.validation.validate import Validation
+    from paceline.model.validation.validate import GroupResult, Validation
 
 CHART = 32
 """Columns of a bar."""
@@ -109,7 +111,7 @@ def prediction_text(answer: Mapping[str, Any], extras: Mapping[str, Any], width:
         *_paid_columns(predictions, extras),
     ]
     blocks = [
-        f"{calibration.family.label}, batch {first.samples:g} a worker: {calibration.by}, 90 % intervals",
+        f"{calibration.family.label}, batch {first.samples:g} a worker: {predictions[0].by}, 90 % intervals",
         draw(names, columns, width),
         _chart(predictions, width),
         "\n".join(fill(line, width, subsequent_indent="  ") for line in _sentences(answer, extras)),
@@ -165,6 +167,8 @@ def _sentences(answer: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str
     far = max(predictions, key=lambda one: one.extrapolated_by)
     if far.extrapolated:
         lines.append(f"{far.conditions.workers} workers are {far.extrapolated}.")
+    if predictions[-1].by == SIMULATED:
+        lines.append(_simulated(predictions[-1].conditions))
     for before, after in zip(answer["without"][-1:], predictions[-1:], strict=False):
         ratio = before.step.value / after.step.value
         lines.append(f"With the change, {after.conditions.workers} workers are {ratio:.2f} times as fast as without.")
@@ -180,6 +184,21 @@ def _sentences(answer: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str
     lines += [f"Not known: {sentence}" for sentence in calibration.unidentified]
     lines += [f"Doubt: {sentence}" for sentence in calibration.remarks]
     return lines
+
+
+def _simulated(conditions: Conditions) -> str:
+    """What was simulated, in a sentence."""
+    parts = []
+    if conditions.slowness and conditions.repeating:
+        factors = ", ".join(f"× {factor:g}" for factor in conditions.slowness)
+        parts.append(f"hosts that compute slower by {factors}, in turn")
+    elif conditions.slowness:
+        parts.append(f"one host that computes × {conditions.slowness[0]:g} slower")
+    if conditions.oversubscription > 1:
+        parts.append(f"a network between hosts that carries 1/{conditions.oversubscription:g} of what they can send")
+    if conditions.jobs > 1:
+        parts.append(f"{conditions.jobs} equal jobs on the same links, which begin their steps together")
+    return f"Simulated step by step, from the calibrated times: {'; '.join(parts)}."
 
 
 def _chart(predictions: Sequence[Prediction], width: int) -> str:
@@ -249,7 +268,7 @@ def validation_text(validation: Validation, width: int, *, points: bool) -> str:
     return "\n\n".join(blocks)
 
 
-def _every_point(group: Any) -> str:
+def _every_point(group: GroupResult) -> str:
     lines = [group.group, "workers  hosts  batch  network  measured s  " + "  ".join(group.predicted)]
     for index, point in enumerate(group.points):
         said = "  ".join(f"{values[index]:.4g}" for values in group.predicted.values())

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from paceline.compare import Collectives, Comparison
 from paceline.explain.explanation import Explanation
@@ -50,9 +49,9 @@ class ReportData:
     """Key of a row → one step of its last run, on all ranks."""
     resources: Mapping[str, Sequence[UsageCurves]] = field(default_factory=dict)
     """Key of a row → what the processes of its last run used."""
-    machines: Sequence[Mapping[str, Any]] = ()
+    machines: Sequence[Mapping[str, object]] = ()
     """Facts about each machine that the records name."""
-    environments: Sequence[Mapping[str, Any]] = ()
+    environments: Sequence[Mapping[str, object]] = ()
     """Facts about each environment, fingerprint included."""
     command: str = ""
     """What to type to measure it all again."""

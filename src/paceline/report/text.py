@@ -6,7 +6,6 @@ Works without colour, at 80 columns, and after `glyphs.for_encoding` in plain AS
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
 
 from paceline.compare import Collectives, Comparison, Proof, Row
 from paceline.report import numbers
@@ -74,8 +73,8 @@ def report(
     study: str,
     question: str,
     results: Comparison | Collectives,
-    machines: Iterable[Mapping[str, Any]] = (),
-    environments: Iterable[Mapping[str, Any]] = (),
+    machines: Iterable[Mapping[str, object]] = (),
+    environments: Iterable[Mapping[str, object]] = (),
     command: str = "",
     width: int = WIDTH,
 ) -> str:
@@ -159,18 +158,18 @@ def shown_efficiency(row: Row) -> str:
     return "base" if row.efficiency is not None and row.base == row.key else numbers.percent(row.efficiency)
 
 
-def fact_texts(facts: Mapping[str, Any]) -> dict[str, str]:
+def fact_texts(facts: Mapping[str, object]) -> dict[str, str]:
     """Facts in words, without those that say nothing."""
     shown = {name.removesuffix("_bytes"): _fact(name, value) for name, value in facts.items()}
     return {name: text for name, text in shown.items() if text}
 
 
-def _facts(facts: Mapping[str, Any], width: int) -> str:
+def _facts(facts: Mapping[str, object], width: int) -> str:
     lines = [f"{name}: {text}" for name, text in fact_texts(facts).items()]
     return "\n".join(wrap(line, width, first="  ", rest="    ") for line in lines)
 
 
-def _fact(name: str, value: Any) -> str:
+def _fact(name: str, value: object) -> str:
     """One fact in words; "" where there is nothing to say."""
     if isinstance(value, Mapping):
         return ", ".join(f"{key} {value[key]}" for key in sorted(value))

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 from paceline.plan.schedule import Proposal
 from paceline.record import Record
 
+Proposer = Callable[[Sequence[Record]], Proposal | None]
+"""From what is recorded to what to run next; None: nothing would tell more."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
@@ -25,7 +28,7 @@ class Budget:
 
 
 def campaign(
-    propose: Callable[[Sequence[Record]], Proposal | None],
+    propose: Proposer,
     execute: Callable[[Proposal], Sequence[Record]],
     *,
     records: Sequence[Record] = (),

@@ -9,9 +9,7 @@ from hypothesis import strategies as st
 
 from paceline.model.equations.recurrence import (
     Sweep,
-    accumulated,
     last_end,
-    local_steps,
     overlapped,
     pipelined,
     sharded,
@@ -19,20 +17,12 @@ from paceline.model.equations.recurrence import (
     sweep_numpy,
     unequal,
 )
-from paceline.model.equations.simulate import SharedLink, Simulation, Stream, jobs_on_one_link, synchronous_step
-from paceline.model.equations.step import (
-    AT_THE_END,
-    WAIT_FREE,
-    Buckets,
-    Fusion,
-    Messages,
-    Profile,
-    Stage,
-    bucketed,
-    fused,
-    stages_of,
-)
+from paceline.model.equations.simulate import SharedLink, Simulation, Stream, synchronous_step
+from paceline.model.equations.step import Buckets, Messages, Profile, Stage, bucketed
+from simulated import jobs_on_one_link
 
+WAIT_FREE = Buckets(first_bytes=0.0, cap_bytes=0.0)
+AT_THE_END = Buckets(first_bytes=np.inf, cap_bytes=np.inf)
 seconds = st.floats(0.0, 2.0)
 sizes = st.floats(0.0, 1e8)
 
@@ -56,10 +46,7 @@ def profiles(draw) -> Profile:
 @st.composite
 def steps(draw) -> tuple[Profile, Messages, np.ndarray]:
     profile = draw(profiles())
-    if draw(st.booleans()):
-        messages = bucketed(profile, Buckets(first_bytes=draw(sizes), cap_bytes=draw(sizes)))
-    else:
-        messages = fused(profile, Fusion(buffer_bytes=draw(sizes), cycle_s=draw(st.floats(0.01, 1.0))))
+    messages = bucketed(profile, Buckets(first_bytes=draw(sizes), cap_bytes=draw(sizes)))
     costs = draw(st.floats(0.0, 0.1)) + draw(st.floats(0.0, 1e-8)) * messages.sizes
     return profile, messages, costs
 
@@ -121,23 +108,6 @@ def test_wait_free_sends_each_gradient_and_no_overlap_sends_one_message_at_the_e
     assert (late.ready_s.tolist(), late.sizes.tolist()) == ([6.0], [60.0])
 
 
-def test_horovod_sends_what_is_ready_when_the_cycle_turns():
-    profile = Profile(
-        forward_s=np.zeros(3), backward_s=np.array([1.0, 1.0, 1.0]), gradient_bytes=np.array([10.0, 20.0, 30.0])
-    )
-
-    messages = fused(profile, Fusion(buffer_bytes=100, cycle_s=2.0, negotiation_s=0.1))
-
-    assert messages.ready_s.tolist() == [2.1, 4.1]
-    assert messages.sizes.tolist() == [50.0, 10.0]
-
-
-def test_a_full_fusion_buffer_is_sent_by_itself():
-    profile = Profile(forward_s=np.zeros(3), backward_s=np.zeros(3), gradient_bytes=np.array([10.0, 20.0, 30.0]))
-
-    assert fused(profile, Fusion(buffer_bytes=40, cycle_s=1.0)).sizes.tolist() == [30.0, 30.0]
-
-
 # The first example compiles, where Numba is installed.
 @settings(deadline=None)
 @given(steps(), st.integers(1, 50))
@@ -166,29 +136,11 @@ def test_a_sweep_is_the_recurrence_for_each_configuration(step, factor):
     assert sweep_numpy(profile, messages, asked)[0] == pytest.approx(terms.step_s)
 
 
-def test_accumulated_passes_are_exchanged_once():
-    profile = Profile(
-        forward_s=np.array([1.0]), backward_s=np.array([2.0]), gradient_bytes=np.array([8.0]), update_s=0.5
-    )
-    messages = bucketed(profile, AT_THE_END)
-
-    terms = accumulated(profile, messages, np.array([4.0]), passes=3)
-
-    assert terms.step_s == pytest.approx(3 * 3.0 + 4.0 + 0.5)
-    assert terms.exposed_s == 4.0
-
-
-def test_local_steps_share_the_cost_of_one_average():
-    profile = Profile(forward_s=np.array([1.0]), backward_s=np.array([2.0]), gradient_bytes=np.array([8.0]))
-
-    assert local_steps(profile, 8.0, every=4).step_s == pytest.approx(5.0)
-
-
 def test_sharded_weights_are_gathered_one_stage_ahead():
     profile = Profile(
         forward_s=np.array([1.0, 1.0]), backward_s=np.array([2.0, 2.0]), gradient_bytes=np.array([4.0, 4.0])
     )
-    stages = stages_of(profile, [1])
+    stages = [Stage(forward_s=1.0, backward_s=2.0, bytes=4.0)] * 2
 
     free = sharded(stages, lambda b: 0 * b, lambda b: 0 * b, profile)
     terms = sharded(stages, lambda b: 0 * b + 0.5, lambda b: 0 * b + 0.5, profile)

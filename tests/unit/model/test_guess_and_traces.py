@@ -11,7 +11,7 @@ import pytest
 from paceline.errors import SpecError
 from paceline.model.equations.ready import Ready, buckets_of, ready_of
 from paceline.model.equations.step import Buckets
-from paceline.model.forecast.catalogue import DEVICES, INTERCONNECTS, device, interconnect
+from paceline.model.forecast.catalogue import DEVICES, INTERCONNECTS, device
 from paceline.model.forecast.guess import guess
 from paceline.model.forecast.predict import conditions_for, predict
 from paceline.model.foreign.traces import Span, chakra_trace, chrome_trace, predicted_spans, spans_of_kineto
@@ -26,8 +26,6 @@ def test_what_is_not_in_the_catalogue_is_refused_with_the_nearest():
     with pytest.raises(SpecError) as error:
         device("V100")
     assert "V100" in error.value.hint
-    with pytest.raises(SpecError):
-        interconnect("10Gb")
 
 
 def test_a_guess_scales_worse_on_a_slower_network():

@@ -38,6 +38,23 @@ class Conditions:
     """Batches whose gradients are summed up before one exchange. Of a pipeline: its micro-batches a stage."""
     every: int = 1
     """Steps from one exchange to the next (local SGD)."""
+    slowness: tuple[float, ...] = ()
+    """How many times slower than a usual host the first, the second … computes; hosts beyond these are usual ones."""
+    repeating: bool = False
+    """Whether the hosts beyond these begin again with the first."""
+    oversubscription: float = 1.0
+    """What all hosts together can send, over what the network between them can carry."""
+    jobs: int = 1
+    """Equal jobs on the same links, this one included."""
+
+    @property
+    def is_simulated(self) -> bool:
+        """Whether hosts differ or links are shared, for which there is no closed form."""
+        return bool(self.slowness) or self.oversubscription > 1 or self.jobs > 1
+
+    def alone(self) -> Conditions:
+        """One worker on a usual host, with nobody to share anything with."""
+        return replace(self, workers=1, hosts=1, slowness=(), repeating=False, oversubscription=1.0, jobs=1)
 
     @property
     def samples(self) -> float:

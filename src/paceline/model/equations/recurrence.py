@@ -53,30 +53,6 @@ def closed(profile: Profile, *, exposed_s: float, communication_s: float) -> Ter
     )
 
 
-def accumulated(profile: Profile, messages: Messages, costs_s: Floats, *, passes: int) -> Terms:
-    """Gradients of several passes are summed up before one exchange, in the last of them."""
-    own = profile.overhead_s + profile.forward_total_s + profile.backward_total_s
-    last = overlapped(profile, messages, costs_s)
-    feeding = (profile.input_s + profile.copy_s) * passes
-    busy = own * (passes - 1) + last.step_s - last.input_s
-    shown = max(0.0, feeding - busy) if profile.prefetch else feeding
-    return Terms(
-        step_s=busy + shown,
-        forward_s=profile.forward_total_s * passes,
-        backward_s=profile.backward_total_s * passes,
-        exposed_s=last.exposed_s,
-        update_s=profile.update_s,
-        overhead_s=profile.overhead_s * passes,
-        input_s=shown,
-        communication_s=last.communication_s,
-    )
-
-
-def local_steps(profile: Profile, average_s: float, *, every: int) -> Terms:
-    """Local SGD: workers go on alone, and weights are averaged after every so many steps; the mean step."""
-    return closed(profile, exposed_s=average_s / every, communication_s=average_s / every)
-
-
 def sharded(stages: list[Stage], gather: Cost, scatter: Cost, profile: Profile) -> Terms:
     """Sharded weights (FSDP, ZeRO-3; Rajbhandari et al. 2020): each stage is gathered before its forward pass and again
     before its backward pass, one stage ahead of the computing; its gradients are scattered after it. One stream

@@ -1,7 +1,7 @@
 """A step as events: tasks that wait for each other, for a stream, or for their share of a link.
 
-Knows no formula of `recurrence`, and is what that is tested against. Also for what has no closed form: unequal hosts,
-stragglers, links that several jobs share, failures.
+Knows no formula of `recurrence`, and is what that is tested against. Also for what has no closed form: hosts that
+differ, links that several jobs share. `surroundings` asks it for `predict --what-if`.
 """
 
 from __future__ import annotations
@@ -27,12 +27,18 @@ class Stream:
 
 @dataclass(eq=False, slots=True)
 class SharedLink:
-    """Carries all its tasks at once, each at an equal share of its rate."""
+    """Carries all its tasks at once: as many as its width at full speed, more at an equal share of it."""
 
+    width: float = 1.0
     under_way: dict[Task, float] = field(default_factory=dict)
     """Task → seconds that it would still take alone."""
     since: float = 0.0
     version: int = 0
+
+    @property
+    def speed(self) -> float:
+        """Of each task that is under way; alone it has at most 1."""
+        return min(1.0, self.width / len(self.under_way))
 
 
 @dataclass(eq=False, slots=True)
@@ -110,7 +116,7 @@ class Simulation:
     def _settle(self, link: SharedLink) -> None:
         """What was carried since the number of tasks on it last changed."""
         if link.under_way:
-            done = (self.now_s - link.since) / len(link.under_way)
+            done = (self.now_s - link.since) * link.speed
             for task in link.under_way:
                 link.under_way[task] -= done
         link.since = self.now_s
@@ -119,7 +125,7 @@ class Simulation:
         link.version += 1
         least = min(link.under_way.values(), default=None)
         if least is not None:
-            self._push(self.now_s + max(0.0, least) * len(link.under_way), None, link, link.version)
+            self._push(self.now_s + max(0.0, least) / link.speed, None, link, link.version)
 
     def _carried(self, link: SharedLink) -> None:
         self._settle(link)
@@ -133,114 +139,75 @@ class Simulation:
         heapq.heappush(self._events, (when, next(self._count), task, link, version))
 
 
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Crowd:
+    """Who else wants the links of a job."""
+
+    jobs: int = 1
+    """Equal jobs, this one included, that begin their steps together over the same links."""
+    oversubscription: float = 1.0
+    """What all hosts together can send, over what the network between them can carry."""
+
+
 def synchronous_step(
-    profile: Profile, messages: Messages, costs_s: Floats, slowness: Sequence[float] = (1.0,)
+    profile: Profile,
+    messages: Messages,
+    costs_s: Floats,
+    slowness: Sequence[float] = (1.0,),
+    *,
+    latencies_s: Floats | None = None,
+    crowd: Crowd | None = None,
 ) -> float:
     """Seconds of one data-parallel step among these workers: each message waits for all of them.
 
     Args:
+        costs_s: seconds that each message is carried for, over links that nobody else uses.
         slowness: factor on the computing of each worker.
+        latencies_s: seconds of each message before it is carried, which takes nothing from a link; None: none.
+        crowd: who else uses the links; None: nobody.
     """
     simulation = Simulation()
-    stream = Stream()
-    sent_by: list[list[Task]] = [[] for _ in costs_s]
-    computed: list[Task] = []
-    # A stretch of the backward pass ends where a message becomes ready, or after it, where the computing goes on.
-    delays, stretches = _stretches(profile, messages)
-    for factor in slowness:
-        compute = Stream()
-        last = simulation.task((profile.overhead_s + profile.forward_total_s) * factor, on=compute)
-        begun = last
-        for stretch, whose in stretches:
-            last = simulation.task(stretch * factor, [last], compute)
-            for index in whose:
-                sent_by[index].append(last)
-        for index, delay in delays.items():
-            # Ready later than any computing: a cycle that turns after the backward pass is over.
-            sent_by[index].append(simulation.task(delay * factor, [begun]))
-        computed.append(last)
-    before: list[Task] = []
-    for index, cost in enumerate(costs_s):
-        before = [simulation.task(float(cost), [*sent_by[index], *before], stream)]
+    starts = np.zeros_like(costs_s) if latencies_s is None else latencies_s
+    shared = SharedLink(width=1 / crowd.oversubscription) if crowd else None
+    for _ in range(crowd.jobs if crowd else 1):
+        # Of several equal jobs that begin together all end together: the last end is that of each.
+        _add_job(simulation, (profile, messages), (starts, costs_s), slowness, Stream() if shared is None else shared)
     done = simulation.run()
     fed = profile.input_s + profile.copy_s
     busy = done + profile.update_s * max(slowness)
     return max(busy, fed) if profile.prefetch else busy + fed
 
 
-def _stretches(profile: Profile, messages: Messages) -> tuple[dict[int, float], list[tuple[float, list[int]]]]:
-    total = profile.backward_total_s
-    inside = [index for index, ready in enumerate(messages.ready_s) if ready <= total]
-    delays = {index: float(ready) for index, ready in enumerate(messages.ready_s) if ready > total}
+def _add_job(
+    simulation: Simulation,
+    step: tuple[Profile, Messages],
+    costs: tuple[Floats, Floats],
+    slowness: Sequence[float],
+    link: Stream | SharedLink,
+) -> None:
+    profile, messages = step
+    sent_by: list[list[Task]] = [[] for _ in messages.sizes]
+    # A stretch of the backward pass ends where a message becomes ready, or after it, where the computing goes on.
+    stretches = _stretches(profile, messages)
+    for factor in slowness:
+        compute = Stream()
+        last = simulation.task((profile.overhead_s + profile.forward_total_s) * factor, on=compute)
+        for stretch, whose in stretches:
+            last = simulation.task(stretch * factor, [last], compute)
+            for index in whose:
+                sent_by[index].append(last)
+    before: list[Task] = []
+    for index, (latency, cost) in enumerate(zip(*costs, strict=True)):
+        started = simulation.task(float(latency), [*sent_by[index], *before])
+        before = [simulation.task(float(cost), [started], link)]
+
+
+def _stretches(profile: Profile, messages: Messages) -> list[tuple[float, list[int]]]:
+    """(seconds, messages that are ready after it) of each piece of the backward pass."""
     stretches, at = [], 0.0
-    for ready in np.unique(messages.ready_s[inside]) if inside else ():
-        whose = [index for index in inside if messages.ready_s[index] == ready]
+    for ready in np.unique(messages.ready_s):
+        whose = [index for index, when in enumerate(messages.ready_s) if when == ready]
         stretches.append((float(ready) - at, whose))
         at = float(ready)
-    stretches.append((max(0.0, total - at), []))
-    return delays, stretches
-
-
-def jobs_on_one_link(compute_s: Sequence[float], carry_s: Sequence[float], *, steps: int) -> list[float]:
-    """Mean seconds of a step of each of several jobs that compute, then exchange, over one link that they share."""
-    simulation, link = Simulation(), SharedLink()
-    ends: list[Task] = []
-    for compute, carry in zip(compute_s, carry_s, strict=True):
-        before: list[Task] = []
-        for _ in range(steps):
-            computed = simulation.task(compute, before)
-            before = [simulation.task(carry, [computed], link)]
-        ends += before
-    simulation.run()
-    return [(end.ended_s or 0.0) / steps for end in ends]
-
-
-def asynchronous_steps(compute_s: float, latency_s: float, busy_s: float, *, workers: int, steps: int) -> float:
-    """Seconds from one step of a worker to its next, over the second half of so many steps, through one server that
-    takes one request at a time.
-    """
-    simulation, server = Simulation(), Stream()
-    halves: list[Task] = []
-    ends: list[Task] = []
-    for _ in range(workers):
-        before: list[Task] = []
-        for number in range(steps):
-            computed = simulation.task(compute_s + latency_s, before)
-            served = simulation.task(busy_s, [computed], server)
-            before = [simulation.task(latency_s, [served])]
-            if number == steps // 2 - 1:
-                halves += before
-        ends += before
-    simulation.run()
-    taken = [(end.ended_s or 0.0) - (half.ended_s or 0.0) for half, end in zip(halves, ends, strict=True)]
-    return sum(taken) / workers / (steps - steps // 2)
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Recovery:
-    """How a training survives failures."""
-
-    every: int
-    """Steps from one checkpoint to the next."""
-    checkpoint_s: float
-    restart_s: float
-    """From a failure until steps are taken again, from the last checkpoint on."""
-
-
-def with_failures(step_s: float, steps: int, recovery: Recovery, failures_s: Iterable[float]) -> float:
-    """Seconds of a training that fails at these moments: what was done since the last checkpoint is done again.
-
-    Args:
-        failures_s: since the start; one that falls into a restart begins it anew.
-    """
-    now, done, kept = 0.0, 0, 0
-    left = deque(sorted(failures_s))
-    while done < steps:
-        writes = (done + 1) % recovery.every == 0 and done + 1 < steps
-        end = now + step_s + (recovery.checkpoint_s if writes else 0.0)
-        if left and left[0] < end:
-            now, done = left.popleft() + recovery.restart_s, kept
-            continue
-        now, done = end, done + 1
-        kept = done if writes else kept
-    return now
+    stretches.append((max(0.0, profile.backward_total_s - at), []))
+    return stretches

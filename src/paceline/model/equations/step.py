@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
-from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
@@ -77,20 +75,6 @@ class Buckets:
     cap_bytes: float = BUCKET_BYTES
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Fusion:
-    """Horovod: at every turn of a cycle, what is ready is sent, in buffers of at most so many bytes."""
-
-    buffer_bytes: float = 128 * 2**20
-    cycle_s: float = 1e-3
-    negotiation_s: float = 0.0
-    """All ranks agree on what is ready, each turn."""
-
-
-WAIT_FREE = Buckets(first_bytes=0.0, cap_bytes=0.0)
-AT_THE_END = Buckets(first_bytes=np.inf, cap_bytes=np.inf)
-
-
 def ready_order(profile: Profile) -> tuple[Floats, Floats]:
     """(when, bytes) of all gradients in the order of the backward pass, last layer first."""
     ready = np.cumsum(profile.backward_s[::-1])
@@ -117,26 +101,6 @@ def bucketed(profile: Profile, buckets: Buckets) -> Messages:
     return Messages(ready_s=np.array(closed_at), sizes=np.array(bytes_in))
 
 
-def fused(profile: Profile, fusion: Fusion) -> Messages:
-    """Messages of a step with Horovod's cycle: the clock of the cycle starts with the backward pass."""
-    ready, sizes = ready_order(profile)
-    turns = np.ceil(np.round(ready / fusion.cycle_s, 9)) * fusion.cycle_s
-    when: list[float] = []
-    bytes_in: list[float] = []
-    for turn in np.unique(turns):
-        held = 0.0
-        for size in sizes[turns == turn]:
-            # A gradient that does not fit starts the next buffer; one larger than a buffer has one of its own.
-            if held and held + size > fusion.buffer_bytes:
-                when.append(turn + fusion.negotiation_s)
-                bytes_in.append(held)
-                held = 0.0
-            held += size
-        when.append(turn + fusion.negotiation_s)
-        bytes_in.append(held)
-    return Messages(ready_s=np.array(when), sizes=np.array(bytes_in))
-
-
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
     """One piece of a sharded step: a group of layers whose weights are gathered and scattered together."""
@@ -144,20 +108,6 @@ class Stage:
     forward_s: float
     backward_s: float
     bytes: float
-
-
-def stages_of(profile: Profile, borders: Sequence[int]) -> list[Stage]:
-    """Layers between borders as stages, from input to output."""
-    edges = [0, *borders, len(profile.forward_s)]
-    return [
-        Stage(
-            forward_s=float(profile.forward_s[a:b].sum()),
-            backward_s=float(profile.backward_s[a:b].sum()),
-            bytes=float(profile.gradient_bytes[a:b].sum()),
-        )
-        for a, b in pairwise(edges)
-        if b > a
-    ]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

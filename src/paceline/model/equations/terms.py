@@ -19,6 +19,7 @@ from paceline.model.equations.parameters import INDEX
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling, expected_slowest
 from paceline.model.equations.strategies import Work, shown
+from paceline.model.equations.surroundings import host_slowness, simulated_exchange
 from paceline.plan.vocabulary import ASYNCHRONOUS
 
 
@@ -111,10 +112,15 @@ def step_terms(vector: Floats, conditions: Conditions, straggling: Straggling = 
     update, overhead = float(vector[at["update_s"]]), float(vector[at["overhead_s"]])
     # Who waits for servers only does not wait for the slowest.
     together = conditions.workers > 1 and conditions.sharing != ASYNCHRONOUS
-    slow = expected_slowest(conditions.workers, straggling.spread, straggling.slowest) if together else 1.0
     unequal = (straggling.slowest - 1) / conditions.workers if together else 0.0
-    work = Work(forward_s=forward * slow, backward_s=backward * slow, rest_s=update + overhead)
-    seen = shown(vector, conditions, work)
+    if conditions.is_simulated:
+        slow, seen = simulated_exchange(vector, conditions, forward, backward, straggling)
+        slowest_host = max(host_slowness(conditions))
+        update, overhead = update * slowest_host, overhead * slowest_host
+    else:
+        slow = expected_slowest(conditions.workers, straggling.spread, straggling.slowest) if together else 1.0
+        work = Work(forward_s=forward * slow, backward_s=backward * slow, rest_s=update + overhead)
+        seen = shown(vector, conditions, work)
     contention = float(vector[at["contention"]]) * (seen.total_s - seen.exposed_s)
     # What is exchanged every so many steps only shows in one of them: the mean step.
     exposed, exchange, contention = (value / conditions.every for value in (seen.exposed_s, seen.total_s, contention))

@@ -31,11 +31,11 @@ class ModelFamily:
     model: str
     graph: str
     """Identity of what is trained."""
-    knobs: Mapping[str, Any]
+    knobs: Mapping[str, object]
     threads: int
     device: str
     site: str
-    options: Mapping[str, Any]
+    options: Mapping[str, object]
     """Of the site, but for its slow motion."""
     input: str
     machine: str
@@ -119,7 +119,7 @@ class Calibration:
         values, low, high = as_mapping(self.vector), as_mapping(self.low), as_mapping(self.high)
         return {name: {"value": values[name], "low": low[name], "high": high[name]} for name in NAMES}
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         data = {name: getattr(self, name) for name in self.__dataclass_fields__}
         data["family"], data["hull"], data["straggling"] = (
             asdict(self.family),

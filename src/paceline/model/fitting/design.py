@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 import numpy as np
 
@@ -26,9 +25,9 @@ FARTHER = 4
 
 def next_run(
     families: Sequence[tuple[Evidence, Calibration]], study: Study, cores: int
-) -> tuple[Mapping[str, tuple[Any, ...]], str] | None:
+) -> tuple[Mapping[str, tuple[object, ...]], str] | None:
     """(axes to change, why in words) of the run that tells most about FARTHER times the workers; None: none does."""
-    best: tuple[float, Mapping[str, tuple[Any, ...]], str] | None = None
+    best: tuple[float, Mapping[str, tuple[object, ...]], str] | None = None
     for evidence, calibration in families:
         known = {_key(one.conditions) for one in evidence.trainings}
         rows = np.array(
@@ -65,18 +64,18 @@ def _variance(rows: Floats, wanted: Floats) -> float:
     return float(wanted @ np.linalg.solve(known, wanted))
 
 
-def _key(conditions: Conditions) -> tuple[Any, ...]:
+def _key(conditions: Conditions) -> tuple[object, ...]:
     return conditions.workers, conditions.hosts, conditions.batch, conditions.bandwidth, conditions.latency_s
 
 
 def _candidates(
     evidence: Evidence, study: Study, cores: int
-) -> list[tuple[Mapping[str, tuple[Any, ...]], Conditions, str]]:
+) -> list[tuple[Mapping[str, tuple[object, ...]], Conditions, str]]:
     """Runs that this site could make: another batch, more workers on a host."""
     first = min(evidence.trainings, key=lambda one: one.conditions.workers).conditions
     last = max(evidence.trainings, key=lambda one: one.conditions.workers).conditions
     threads = evidence.family.threads
-    found: list[tuple[Mapping[str, tuple[Any, ...]], Conditions, str]] = []
+    found: list[tuple[Mapping[str, tuple[object, ...]], Conditions, str]] = []
     for one in (first, last):
         for factor in (0.5, 2.0):
             batch = max(1, round(one.samples * factor))
@@ -95,5 +94,5 @@ def _candidates(
     return [one for one in found if set(one[0]) <= set(study.axes)]
 
 
-def _size(conditions: Conditions) -> dict[str, tuple[Any, ...]]:
+def _size(conditions: Conditions) -> dict[str, tuple[object, ...]]:
     return {"cluster.hosts": (conditions.hosts,), "cluster.workers_per_host": (conditions.workers // conditions.hosts,)}

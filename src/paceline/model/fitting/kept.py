@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 from paceline.errors import PacelineError, SpecError
 from paceline.model.fitting.calibration import Calibration, read_calibrations
@@ -34,7 +33,7 @@ def kept_calibrations(folder: Path, study: str | None = None) -> list[Calibratio
     return [one for path in paths for one in read_calibrations(path)]
 
 
-def chosen(calibrations: Sequence[Calibration], wanted: Mapping[str, Any]) -> list[Calibration]:
+def chosen(calibrations: Sequence[Calibration], wanted: Mapping[str, str]) -> list[Calibration]:
     """Those whose family has these values.
 
     Raises:

@@ -164,10 +164,3 @@ def device(name: str) -> Device:
     if name not in DEVICES:
         raise SpecError(f"no device is called {name!r}", hint=did_you_mean(name, DEVICES))
     return DEVICES[name]
-
-
-def interconnect(name: str) -> Interconnect:
-    """A link by name; SpecError with the nearest one."""
-    if name not in INTERCONNECTS:
-        raise SpecError(f"no link is called {name!r}", hint=did_you_mean(name, INTERCONNECTS))
-    return INTERCONNECTS[name]

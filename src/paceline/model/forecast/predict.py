@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from paceline.model.equations.terms import StepTerms, bottleneck, shares, step_t
 from paceline.model.fitting.calibration import Calibration
 from paceline.plan.vocabulary import SERVER
 from paceline.stats.estimate import Estimate
-from paceline.stats.known_by import KnownBy
+from paceline.stats.known_by import SIMULATED, KnownBy
 
 LEVEL = 0.90
 WIDER_PER_DOUBLING = 0.5
@@ -29,6 +28,8 @@ WORTH_PAYING = 0.5
 """A doubling of workers that brings less than this part of a doubling of throughput is not worth its price."""
 TINY = 1e-12
 """Seconds that no step takes less than; a draw of a fit that rests on little may take none."""
+SIMULATED_DRAWS = 50
+"""Of the calibration's draws, where each is an event simulation: enough for a 90 % interval."""
 KNEE = 0.8
 """The curve has its knee where efficiency falls below this."""
 
@@ -53,7 +54,7 @@ class Prediction:
     memory_bytes: float | None
     """Of a worker."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         asked = self.conditions
         return {
             "workers": asked.workers,
@@ -76,19 +77,21 @@ class Prediction:
 def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     """What the model says of these conditions."""
     terms = step_terms(calibration.vector, conditions, calibration.straggling)
-    alone = conditions.change(workers=1, hosts=1)
+    alone = conditions.alone()
     single = step_terms(calibration.vector, alone, calibration.straggling).step_s
-    steps = _steps(calibration, conditions)
+    draws = calibration.draws[:SIMULATED_DRAWS] if conditions.is_simulated else calibration.draws
+    steps = _steps(calibration, conditions, draws)
     factor, what = calibration.hull.beyond(conditions)
     own = calibration.residual * (1 + WIDER_PER_DOUBLING * np.log2(factor))
-    step = estimated(terms.step_s, steps, own, "s", calibration.by)
-    kept = estimated(single / terms.step_s, _steps(calibration, alone) / steps, own, "1", calibration.by).at_most(1.0)
+    by = SIMULATED if conditions.is_simulated else calibration.by
+    step = estimated(terms.step_s, steps, own, "s", by)
+    kept = estimated(single / terms.step_s, _steps(calibration, alone, draws) / steps, own, "1", by).at_most(1.0)
     samples = conditions.workers * conditions.samples
     words = f"extrapolated × {factor:.2g} beyond {what} that were run" if what else ""
     memory = calibration.memory
     return Prediction(
         conditions=conditions,
-        by=calibration.by,
+        by=by,
         step=step,
         throughput=step.over(samples, "samples/s"),
         efficiency=kept,
@@ -101,9 +104,9 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     )
 
 
-def _steps(calibration: Calibration, conditions: Conditions) -> Floats:
+def _steps(calibration: Calibration, conditions: Conditions, draws: Floats) -> Floats:
     """Of each draw."""
-    return np.array([step_of(draw, conditions, calibration.straggling) for draw in calibration.draws])
+    return np.array([step_of(draw, conditions, calibration.straggling) for draw in draws])
 
 
 def step_of(vector: Floats, conditions: Conditions, straggling: Straggling) -> float:

@@ -16,14 +16,13 @@ from paceline.model.equations.stragglers import ALIKE
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.forecast.predict import predict, with_buckets
+from paceline.model.forecast.simulated_changes import Apply, Changed, jobs, oversubscription, slow_host, unequal_hosts
 from paceline.units import BYTES, BYTES_PER_SECOND, SECONDS, parse_quantity
 
 COMPRESSIONS = {"none": 1.0, "fp16": 0.5, "bf16": 0.5, "int8": 0.25}
 """What is left of the bytes; what coding takes is not counted, and the answer says so."""
 BUCKET_SIZES = tuple(2.0**power for power in range(16, 29))
 """64 KiB … 256 MiB: where the best bucket is looked for."""
-
-Changed = tuple[Calibration, Conditions]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,7 +31,7 @@ class WhatIfChange:
 
     name: str
     value: str
-    apply: Callable[[Calibration, Conditions], Changed]
+    apply: Apply
 
 
 def parse_changes(text: str) -> list[WhatIfChange]:
@@ -44,6 +43,8 @@ def parse_changes(text: str) -> list[WhatIfChange]:
     changes = []
     for part in text.split(","):
         name, _, value = (word.strip() for word in part.partition("="))
+        # As in Python: slow_host is slow-host.
+        name = name.replace("_", "-")
         if name not in INPUTS or not value:
             known = did_you_mean(name, INPUTS)
             raise PacelineError(
@@ -76,7 +77,7 @@ def _above_zero(value: str, units: dict[str, float]) -> float:
     return quantity
 
 
-def _bandwidth(value: str) -> Callable[[Calibration, Conditions], Changed]:
+def _bandwidth(value: str) -> Apply:
     factor = _factor(value)
     rate = None if factor else _above_zero(value, BYTES_PER_SECOND)
 
@@ -90,7 +91,7 @@ def _bandwidth(value: str) -> Callable[[Calibration, Conditions], Changed]:
     return apply
 
 
-def _latency(value: str) -> Callable[[Calibration, Conditions], Changed]:
+def _latency(value: str) -> Apply:
     factor = _factor(value)
     seconds = None if factor else parse_quantity(value, SECONDS)
     if seconds is not None and seconds < 0:
@@ -105,7 +106,7 @@ def _latency(value: str) -> Callable[[Calibration, Conditions], Changed]:
     return apply
 
 
-def _compression(value: str) -> Callable[[Calibration, Conditions], Changed]:
+def _compression(value: str) -> Apply:
     if value not in COMPRESSIONS:
         raise ValueError(did_you_mean(value, COMPRESSIONS))
 
@@ -116,12 +117,12 @@ def _compression(value: str) -> Callable[[Calibration, Conditions], Changed]:
     return apply
 
 
-def _bucket(value: str) -> Callable[[Calibration, Conditions], Changed]:
+def _bucket(value: str) -> Apply:
     size = np.inf if value == "all" else _above_zero(value, BYTES)
     return lambda calibration, conditions: (calibration, with_buckets(calibration, conditions, size))
 
 
-def _compute(value: str) -> Callable[[Calibration, Conditions], Changed]:
+def _compute(value: str) -> Apply:
     factor = _factor(value)
     if factor is None:
         raise ValueError("write it as a factor: compute=x2 computes twice as fast")
@@ -135,7 +136,7 @@ def _compute(value: str) -> Callable[[Calibration, Conditions], Changed]:
     return apply
 
 
-def _input(value: str) -> Callable[[Calibration, Conditions], Changed]:
+def _input(value: str) -> Apply:
     factor = _factor(value)
     if factor is None:
         raise ValueError("write it as a factor: input=x2 reads twice as fast")
@@ -147,7 +148,7 @@ def _input(value: str) -> Callable[[Calibration, Conditions], Changed]:
     return apply
 
 
-def _loaders(value: str) -> Callable[[Calibration, Conditions], Changed]:
+def _loaders(value: str) -> Apply:
     wanted = int(value)
     if wanted < 0:
         raise ValueError("none or more")
@@ -167,27 +168,27 @@ def _loaders(value: str) -> Callable[[Calibration, Conditions], Changed]:
     return apply
 
 
-def _accumulate(value: str) -> Callable[[Calibration, Conditions], Changed]:
+def _accumulate(value: str) -> Apply:
     passes = int(value)
     if passes < 1:
         raise ValueError("at least one pass")
     return lambda calibration, conditions: (calibration, conditions.change(passes=passes))
 
 
-def _every(value: str) -> Callable[[Calibration, Conditions], Changed]:
+def _every(value: str) -> Apply:
     steps = int(value)
     if steps < 1:
         raise ValueError("at least one step")
     return lambda calibration, conditions: (calibration, conditions.change(every=steps))
 
 
-def _stragglers(value: str) -> Callable[[Calibration, Conditions], Changed]:
+def _stragglers(value: str) -> Apply:
     if value != "none":
         raise ValueError("the one thing to ask: stragglers=none")
     return lambda calibration, conditions: (replace(calibration, straggling=ALIKE), conditions)
 
 
-INPUTS: Mapping[str, Callable[[str], Callable[[Calibration, Conditions], Changed]]] = {
+INPUTS: Mapping[str, Callable[[str], Apply]] = {
     "bandwidth": _bandwidth,
     "latency": _latency,
     "compression": _compression,
@@ -198,6 +199,10 @@ INPUTS: Mapping[str, Callable[[str], Callable[[Calibration, Conditions], Changed
     "accumulate": _accumulate,
     "average-every": _every,
     "stragglers": _stragglers,
+    "slow-host": slow_host,
+    "unequal-hosts": unequal_hosts,
+    "oversubscription": oversubscription,
+    "jobs": jobs,
 }
 """Name → how its value is read."""
 

@@ -6,13 +6,13 @@ import json
 import struct
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import message_costs
 from paceline.model.equations.parameters import INDEX
+from paceline.model.equations.step import Floats
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration
 from paceline.plan.vocabulary import REPLICATED
@@ -38,11 +38,11 @@ class Span:
     """Indices of spans of the same rank that have to end before."""
 
 
-def chrome_trace(spans: Iterable[Span], **about: Any) -> str:
+def chrome_trace(spans: Iterable[Span], **about: object) -> str:
     """For chrome://tracing and ui.perfetto.dev: a process a rank, a thread a stream."""
     spans = list(spans)
     streams = {name: number for number, name in enumerate(dict.fromkeys(span.stream for span in spans))}
-    events: list[dict[str, Any]] = [
+    events: list[dict[str, object]] = [
         {"ph": "M", "name": "process_name", "pid": rank, "args": {"name": f"rank {rank}"}}
         for rank in sorted({span.rank for span in spans})
     ]
@@ -208,7 +208,7 @@ def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int
     return spans
 
 
-def _fractions(calibration: Calibration, conditions: Conditions) -> Any:
+def _fractions(calibration: Calibration, conditions: Conditions) -> Floats:
     """When each message is ready, as a part of the backward pass."""
     if conditions.fractions is not None:
         return np.asarray(conditions.fractions)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import numpy as np
 from scipy.stats import beta, spearmanr
@@ -35,7 +34,7 @@ class Figures:
     coverage_high: float | None = None
     """95 % interval of the coverage (Clopper and Pearson 1934)."""
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return asdict(self)
 
 

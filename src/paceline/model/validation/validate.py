@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
@@ -67,7 +66,7 @@ class Validation:
         """Mean of each figure over the groups that count."""
         return mean_over_groups([group.figures(model) for group in self.counted()])
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "models": [
                 {
@@ -96,10 +95,10 @@ class Validation:
         }
 
 
-def _points(group: GroupResult) -> list[dict[str, Any]]:
+def _points(group: GroupResult) -> list[dict[str, object]]:
     rows = []
     for index, point in enumerate(group.points):
-        row: dict[str, Any] = {
+        row: dict[str, object] = {
             "workers": point.workers,
             "hosts": point.hosts,
             "batch": point.batch,

@@ -1,0 +1,169 @@
+"""What the run of a fairness proof shows: losses, gradients, weights and traits, read from its record. Pure."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from paceline.plan.vocabulary import ASYNCHRONOUS
+from paceline.record.fact import TensorEvidence, Tensors
+from paceline.record.record import Record
+
+ENDS = 2
+"""Losses averaged at both ends to see whether they fall: the proof's batches alternate between two."""
+
+Floats = NDArray[np.float64]
+
+
+TRAITS = ("version", "python", "threads", "layout", "blas", "compiled", "precision", "wrapped", "dropout")
+"""What may differ between frameworks that compute the same, in the order in which people are told."""
+
+
+def traits_of(record: Record) -> dict[str, str]:
+    """What may differ between frameworks that compute the same, as rank 0 reports it."""
+    if not record.ranks:
+        return {}
+    rank = record.ranks[0]
+    facts = rank.reported
+    values = (
+        rank.framework_version,
+        rank.python,
+        facts.threads,
+        facts.layout,
+        facts.blas,
+        facts.compiled,
+        facts.precision,
+        facts.wrapped,
+        facts.dropout,
+    )
+    return {name: str(value) for name, value in zip(TRAITS, values, strict=True) if value is not None}
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ShownTensors:
+    """What a training shows of its tensors: name → norm and sketch; and the reference of its losses."""
+
+    gradients: Tensors
+    weights: Tensors
+    statistics: Tensors
+    of_workers: Floats = field(default_factory=lambda: np.empty((0, 0)))
+    """One row a worker, one column a step; empty where ranks report their own."""
+
+
+class ProofEvidence:
+    """What one proof run shows."""
+
+    def __init__(self, record: Record) -> None:
+        self.record = record
+        self.trial = record.trial
+        self._shown = [dict(rank.reported.evidence or {}) for rank in record.ranks]
+        self.shown = ShownTensors(
+            gradients=self._held("gradients"), weights=self._held("weights"), statistics=self._held("statistics")
+        )
+
+    def _held(self, what: str) -> Tensors:
+        """Tensors of all that any rank holds."""
+        held: dict[str, TensorEvidence] = {}
+        for shown in self._shown:
+            held |= shown.get(what, {})
+        return held
+
+    @property
+    def of_workers(self) -> Floats:
+        """Of the reference: the loss of each worker's batch at each step."""
+        return np.asarray(self.record.reported.losses or (), dtype=float)
+
+    @property
+    def roundings(self) -> list[ShownTensors]:
+        """Of the reference: the same in float32."""
+        return [
+            ShownTensors(
+                gradients=one["gradients"],
+                weights=one["weights"],
+                statistics=one["statistics"],
+                of_workers=np.asarray(one["losses"], dtype=float),
+            )
+            for one in self.record.reported.roundings or ()
+        ]
+
+    @property
+    def losses(self) -> Floats:
+        """One row a rank, one column a step."""
+        assert self.record.samples is not None
+        table = self.record.samples
+        rank, step, loss = (np.asarray(table[name].to_pylist(), dtype=float) for name in ("rank", "step", "loss"))
+        return np.stack([loss[rank == r][np.argsort(step[rank == r])] for r in np.unique(rank)])
+
+    def sees(self, of_workers: Floats) -> Floats:
+        """Losses of workers as the ranks of this run report them: each the one whose batch it has seen."""
+        ranks = len(self.losses)
+        if ranks == len(of_workers) and not self.loss_is_global:
+            return of_workers
+        # One process for all workers, or all ranks on all samples: the mean.
+        return np.repeat(of_workers.mean(axis=0, keepdims=True), ranks, axis=0)
+
+    @property
+    def loss_is_global(self) -> bool:
+        return self.record.reported.loss_over == "global"
+
+    @property
+    def flops_ratio(self) -> float | None:
+        counted, inputs = self.record.reported.framework_flops, self.record.input_facts
+        expected = (inputs.forward_flops or 0) + (inputs.backward_flops or 0)
+        if not counted or not expected:
+            return None
+        return counted / (expected * self.trial.workload.batch_per_worker)
+
+    def wrong_parameters(self) -> list[str]:
+        """Every rank counts the whole model, also where it holds a part of it."""
+        expected = self.record.input_facts.parameters
+        counted = {rank.parameters for rank in self.record.ranks}
+        if counted == {expected}:
+            return []
+        return [f"it trains {min(n or 0 for n in counted)} parameters, the graph has {expected}"]
+
+    def unequal_ranks(self) -> list[str]:
+        """Tensors that several ranks hold and that differ after the last step."""
+        if self.record.reported.weights_equal_on_devices is False:
+            return [f"weights differ between the devices of a process after {len(self.losses[0])} steps"]
+        differing = self._differing("weights")
+        if not differing:
+            return []
+        return [f"{len(differing)} trainable tensor(s) differ between ranks after {len(self.losses[0])} steps"]
+
+    def own_statistics(self) -> list[str]:
+        differing = self._differing("statistics")
+        return [f"{len(differing)} batch-norm statistic(s) are each rank's own"] if differing else []
+
+    def _differing(self, what: str) -> list[str]:
+        held: dict[str, list[TensorEvidence]] = {}
+        for shown in self._shown:
+            for name, tensor in shown.get(what, {}).items():
+                held.setdefault(name, []).append(tensor)
+        return [name for name, tensors in held.items() if any(tensor != tensors[0] for tensor in tensors)]
+
+    def _ends(self) -> tuple[float, float]:
+        course = self.losses.mean(axis=0)
+        return float(course[:ENDS].mean()), float(course[-ENDS:].mean())
+
+    def loss_does_not_fall(self) -> list[str]:
+        first, last = self._ends()
+        return [] if last < first else [f"the loss does not fall: {first:.4g}, then {last:.4g}"]
+
+    def loss_course(self) -> str:
+        first, last = self._ends()
+        return f"loss falls from {first:.4g} to {last:.4g} in {len(self.losses[0])} steps"
+
+    def staleness(self) -> list[str]:
+        staleness = self.record.reported.staleness
+        if self.trial.framework.strategy_class != ASYNCHRONOUS:
+            return []
+        if staleness is None:
+            return ["staleness is not known"]
+        return [f"staleness {staleness.mean:.2g} updates on average, {staleness.max:g} at most"]
+
+    def compression_error(self) -> list[str]:
+        lost = self.record.reported.compression_error
+        return [] if lost is None else [f"compression loses {lost:.2g} of the gradient"]
