@@ -6,7 +6,7 @@ import argparse
 from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
-from paceline.cli.run import Narrator
+from paceline.cli.progress import Narrator
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
 from paceline.spec import load_study

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from paceline.cli.output import add_common, command, emit, say, show, width
-from paceline.cli.run import Narrator
+from paceline.cli.progress import Narrator
 from paceline.compare import AGREES, NO_PROOF, NOT_COMPARABLE, Proof
 from paceline.errors import FairnessError
 from paceline.folders import store_folder

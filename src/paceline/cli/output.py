@@ -8,13 +8,15 @@ import shutil
 import sys
 from typing import Any
 
+from paceline.cli.terminal import put
+
 WIDTH = 80
 """Columns that everything fits in."""
 
 
 def say(message: str = "") -> None:
     """Words for a person."""
-    print(message, file=sys.stderr, flush=True)
+    put(message, sys.stderr)
 
 
 def emit(data: Any) -> None:
@@ -38,10 +40,8 @@ def command(args: argparse.Namespace, *words: str) -> str:
 
 
 def show(text: str) -> None:
-    """A result for a person, in the letters that the terminal has."""
-    from paceline.report.glyphs import for_encoding
-
-    print(for_encoding(text, sys.stdout.encoding))
+    """A result for a person."""
+    put(text, sys.stdout)
 
 
 def width() -> int:
