@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.cli.output import add_common, add_details, command, emit, say, show, width
 from paceline.compare import Collectives, Comparison
 from paceline.errors import PacelineError
 from paceline.folders import store_folder
@@ -24,6 +24,7 @@ def add_parser(commands: Any) -> None:
 
 
 def add_comparison_flags(parser: argparse.ArgumentParser) -> None:
+    add_details(parser)
     parser.add_argument(
         "--margin", default=f"{MARGIN:.0%}", help="two are called equal within this (default: %(default)s)"
     )
@@ -39,7 +40,7 @@ def main(args: argparse.Namespace) -> int:
     else:
         from paceline.report.text import results_text
 
-        show(results_text(found, width()))
+        show(results_text(found, width(), details=args.all))
         say(f"next: {command(args, 'report', args.study)}")
     return 0
 

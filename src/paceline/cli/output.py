@@ -33,6 +33,13 @@ def add_common(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
         )
 
 
+def add_details(parser: argparse.ArgumentParser) -> None:
+    """The flag of commands that show results."""
+    parser.add_argument(
+        "--all", action="store_true", help="show phases, CPU, memory, and warnings and fairness at length, too"
+    )
+
+
 def command(args: argparse.Namespace, *words: str) -> str:
     """A command to type next, with the store that this one was told."""
     store = getattr(args, "store", None)

@@ -157,6 +157,7 @@ def _text(args: argparse.Namespace, study: Study, found: Comparison | Collective
         environments=_environments(records),
         command=command(args, "run", args.study, "--again"),
         width=WIDTH if args.output else width(),
+        details=args.all,
     )
 
 

@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
-from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.cli.output import add_common, add_details, command, emit, say, show, width
 from paceline.cli.progress import Narrator
 from paceline.compare import Comparison, more_repeats
 from paceline.errors import RunIncompleteError
@@ -23,6 +23,7 @@ def add_parser(commands: Any) -> None:
     parser.add_argument("study", help="study file (TOML)")
     parser.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
     parser.add_argument("--again", action="store_true", help="add the study's repeats to those already recorded")
+    add_details(parser)
     add_common(parser)
     parser.set_defaults(main=main)
 
@@ -30,17 +31,18 @@ def add_parser(commands: Any) -> None:
 def main(args: argparse.Namespace) -> int:
     study = load_study(args.study)
     bench = Workbench(study, store_folder(args.store))
-    comparison = run_and_show(args, bench, again=command(args, "run", args.study, "--retry-failed"))
+    comparison = run_and_show(args, bench, again=command(args, "run", args.study, "--retry-failed"), details=args.all)
     tell_precision(study, comparison)
     say(f"next: {command(args, 'report', args.study)}")
     return 0
 
 
-def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str) -> Comparison:
+def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str, details: bool = False) -> Comparison:
     """Run what is missing and show all that is recorded.
 
     Args:
         again: what to type to run again what failed.
+        details: whether phases, CPU, memory and the rest are shown, too.
 
     Raises:
         RunIncompleteError: some runs did not end well, or there was none.
@@ -63,7 +65,7 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str) -> C
             }
         )
     else:
-        show_results(bench, comparison)
+        show_results(bench, comparison, details=details)
     here = machine()["id"]
     failed = [record for record in records if not record.ok and record.machine["id"] == here]
     missing = bench.catalog().unavailable
@@ -84,11 +86,12 @@ def results_json(bench: Workbench, comparison: Comparison) -> dict[str, Any]:
     return {"comparison": comparison.to_json()}
 
 
-def show_results(bench: Workbench, comparison: Comparison) -> None:
+def show_results(bench: Workbench, comparison: Comparison, *, details: bool) -> None:
     """The same for a person."""
     from paceline.report.text import results_text
 
-    show(results_text(bench.collectives(comparison) if bench.study.of_collectives else comparison, width()))
+    found = bench.collectives(comparison) if bench.study.of_collectives else comparison
+    show(results_text(found, width(), details=details))
 
 
 def tell_precision(study: Study, comparison: Comparison) -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paceline.compare import Comparison, Row, families
+from paceline.compare import Comparison, Family, Row, families
 from paceline.report import numbers
 from paceline.report.glyphs import IDEAL, MEASURED, UNSURE
 from paceline.report.names import Names
@@ -17,27 +17,44 @@ ROOM_FOR_DOUBT = 1.2
 
 
 def scaling_charts(comparison: Comparison, names: Names, width: int) -> str:
-    """A chart for each family with at least two world sizes; "" where there is none."""
-    charts = [_chart(one.base, one.rows, names, width) for one in families(comparison)]
+    """A chart for each workload, its families below each other on one scale; "" where no family has two sizes."""
+    together: dict[tuple[str, str, int], list[Family]] = {}
+    for family in families(comparison):
+        together.setdefault(_workload(family), []).append(family)
+    charts = [_chart(group, names, width) for group in together.values()]
     if not charts:
         return ""
     meanings = {MEASURED: "measured", UNSURE: "95 % interval", IDEAL: "ideal: as many times the workers"}
     return "\n\n".join([*charts, legend(meanings, width)])
 
 
-def _chart(base: Row, rows: Sequence[Row], names: Names, width: int) -> str:
-    per_worker = numbers.known(base.throughput).value / base.workers
-    labels = [names.of[row.key] for row in rows]
-    texts = [numbers.plain(row.throughput) for row in rows]
-    length = max(CHART_LEAST, width - max(map(len, labels)) - max(map(len, texts)) - 4)
-    largest = max(max(numbers.known(row.throughput).value, per_worker * row.workers) for row in rows)
+def _workload(family: Family) -> tuple[str, str, int]:
+    """What is trained: only the same work may share a scale."""
+    base = family.base
+    return base.workload, base.scaling, base.batch_global if base.scaling == "strong" else base.batch_per_worker
+
+
+def _chart(group: Sequence[Family], names: Names, width: int) -> str:
+    rows = [row for family in group for row in family.rows]
+    labels = {row.key: names.of[row.key] for row in rows}
+    texts = {row.key: numbers.plain(row.throughput) for row in rows}
+    widest = max(map(len, labels.values()))
+    length = max(CHART_LEAST, width - widest - max(map(len, texts.values())) - 4)
+    largest = max(
+        max(numbers.known(row.throughput).value, _ideal(family, row)) for family in group for row in family.rows
+    )
     ends = [row.throughput.high for row in rows if row.throughput and row.throughput.high is not None]
     top = min(max(largest, *ends, 0.0), ROOM_FOR_DOUBT * largest)
-    lines = ["throughput, samples/s"]
-    for row, label, text in zip(rows, labels, texts, strict=True):
-        bar = _bar(row, per_worker * row.workers, length / top, length)
-        lines.append(f"{label.ljust(max(map(len, labels)))}  {bar}  {text}")
-    return "\n".join(lines)
+    blocks = []
+    for family in group:
+        bars = [_bar(row, _ideal(family, row), length / top, length) for row in family.rows]
+        lines = zip(family.rows, bars, strict=True)
+        blocks.append("\n".join(f"{labels[row.key].ljust(widest)}  {bar}  {texts[row.key]}" for row, bar in lines))
+    return "\n".join(["throughput, samples/s", "\n\n".join(blocks)])
+
+
+def _ideal(family: Family, row: Row) -> float:
+    return numbers.known(family.base.throughput).value / family.base.workers * row.workers
 
 
 def _bar(row: Row, ideal: float, scale: float, length: int) -> str:

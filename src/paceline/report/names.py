@@ -1,4 +1,6 @@
-"""What rows are called in a text: their labels, or numbers with a legend where labels would leave no room."""
+"""What rows are called: their labels in a table, or numbers with a legend where labels would leave no room; in an
+answer, frameworks by the names that people say.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +8,20 @@ import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from paceline.compare import Comparison
+from paceline.compare import Comparison, Row
 
-LONGEST_SHARE = 0.35
-"""Of the width: a longer name would push every number into a block of its own."""
+LONGEST_SHARE = 0.45
+"""Of the width: longer names would be wrapped over many lines."""
+SPOKEN = {
+    "torch": "PyTorch",
+    "jax": "JAX",
+    "tensorflow": "TensorFlow",
+    "mxnet": "MXNet",
+    "keras-tensorflow": "Keras on TensorFlow",
+    "keras-jax": "Keras on JAX",
+    "keras-torch": "Keras on PyTorch",
+}
+"""Framework → its name as people say it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -20,6 +32,15 @@ class Names:
     """Row key → name."""
     legend: str
     """What the numbers stand for; "" where names speak for themselves."""
+
+
+def spoken_framework(row: Row, comparison: Comparison, part: str) -> str:
+    """A part of the row's label; its framework as people say it, with the strategy only where there are several."""
+    if part != f"{row.framework} {row.strategy}":
+        return part
+    name = SPOKEN.get(row.framework, row.framework)
+    strategies = {other.strategy for other in comparison.rows if other.framework == row.framework}
+    return name if len(strategies) == 1 else f"{name} {row.strategy}"
 
 
 def name_rows(comparison: Comparison, width: int) -> Names:

@@ -145,7 +145,7 @@ def _provenance(phases: Mapping[str, Phase]) -> str:
 
 
 def _first(rows: Iterable[Row], names: Names) -> Column:
-    return Column(header="", cells=tuple(names.of[row.key] for row in rows), right=False)
+    return Column(header="configuration", cells=tuple(names.of[row.key] for row in rows), right=False, wraps=True)
 
 
 def _derived(phase: Phase | None) -> str:

@@ -13,6 +13,7 @@ from paceline.compare import (
     Note,
     PairVerdict,
     Quantity,
+    RowWarning,
 )
 from paceline.report import numbers
 from paceline.stats import Verdict
@@ -59,6 +60,20 @@ def warning_sentences(comparison: Comparison, names: Mapping[str, str]) -> list[
         also = "" if len(where) == 1 else f"; also {', '.join(where[1:])}"
         lines.append(f"{code}: {where[0]}: {message}{also}{f'. Do: {hint}' if hint else ''}")
     return lines
+
+
+def warnings_in_short(comparison: Comparison) -> list[str]:
+    """Each warning once: in how many runs, what was seen in one of them, and what to do."""
+    total = sum(row.n_runs for row in comparison.rows)
+    seen: dict[str, list[RowWarning]] = {}
+    for row in comparison.rows:
+        for warning in row.warnings:
+            seen.setdefault(warning.code, []).append(warning)
+    return [
+        f"{code} ({sum(one.n_runs for one in warnings)} of {numbers.counted(total, 'run')}): {warnings[0].message}"
+        f"{f'. Do: {warnings[0].hint}' if warnings[0].hint else ''}"
+        for code, warnings in seen.items()
+    ]
 
 
 def note_sentences(notes: Sequence[Note]) -> list[str]:
