@@ -109,9 +109,11 @@ def _factor(pair: PairVerdict) -> str:
 
 
 def _sure(pair: PairVerdict) -> str:
-    ends = numbers.interval(as_quantity(pair))
-    counted = numbers.counted(pair.n_runs, "run")
-    return f"95 % interval {ends}, {counted}" if ends else f"{counted}: no interval"
+    return _interval(numbers.interval(as_quantity(pair)), pair.n_runs)
+
+
+def _interval(ends: str | None, n_runs: int, unit: str = "") -> str:
+    return f"95 % interval {ends}{unit}" if ends else f"{numbers.counted(n_runs, 'run')}: no interval"
 
 
 def _ratio(pair: PairVerdict) -> str:
@@ -121,25 +123,21 @@ def _ratio(pair: PairVerdict) -> str:
 def _scaling(comparison: Comparison, family: Family) -> str:
     base, row = family.base, family.rows[-1]
     speedup, efficiency = numbers.known(row.speedup), numbers.known(row.efficiency)
-    ends = numbers.interval(efficiency, 100)
-    counted = numbers.counted(efficiency.n_runs, "run")
-    sure = f"95 % interval {ends} %, {counted}" if ends else f"{counted}: no interval"
+    sure = _interval(numbers.interval(efficiency, 100), efficiency.n_runs, " %")
     only = "only " if speedup.high is not None and speedup.high < 1 else ""
     few, many = (one.label.split(" · ") for one in (base, row))
     small, large = (" · ".join(part for part in one if part not in other) for one, other in ((few, many), (many, few)))
     shared = " · ".join(spoken_framework(row, comparison, part) for part in many if part in few)
     plural = "train" if row.workers > 1 else "trains"
     return (
-        f"{shared}{': ' if shared else ''}{large} {plural} {only}{numbers.value(speedup)} × as fast as {small}, "
-        f"an efficiency of {numbers.value(efficiency, 100)} % ({sure})"
+        f"{shared}{': ' if shared else ''}{large} {plural} {only}{numbers.value(speedup)} × as fast as {small} "
+        f"(efficiency {numbers.value(efficiency, 100)} %, {sure})"
     )
 
 
 def _alone(row: Row) -> str:
     throughput = numbers.known(row.throughput)
-    ends = numbers.interval(throughput)
-    counted = numbers.counted(throughput.n_runs, "run")
-    sure = f"95 % interval {ends}, {counted}" if ends else f"{counted}: no interval"
+    sure = _interval(numbers.interval(throughput), throughput.n_runs)
     return f"{row.label}: {numbers.value(throughput)} samples/s ({sure})"
 
 

@@ -5,10 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from paceline.compare import Collectives, CollectiveTable, Comparison, Row
+from paceline.report import numbers
 from paceline.stats import LEAST_RUNS
 
 DISTURBED = frozenset({"noisy-neighbour", "starved"})
 """Warnings that say that other programs took what a run should have had."""
+LEAST_DISTURBED = 0.1
+"""Part of the runs; fewer move no mean by much, and the warnings name them."""
 IMPOSSIBLE = "impossible-"
 """How the codes of warnings begin that say that a number contradicts another."""
 
@@ -36,11 +39,13 @@ def _contradictions(rows: Sequence[Row | CollectiveTable]) -> list[str]:
 def _disturbances(rows: Sequence[Row | CollectiveTable]) -> list[str]:
     total = sum(row.n_runs for row in rows)
     disturbed = sum(max((one.n_runs for one in row.warnings if one.code in DISTURBED), default=0) for row in rows)
-    if not disturbed:
+    if disturbed < LEAST_DISTURBED * total or not disturbed:
         return []
     if disturbed >= total:
         return ["All runs were disturbed by other programs: treat this as preliminary."]
-    return [f"{disturbed} of {total} runs were disturbed by other programs: treat small differences as preliminary."]
+    were = "was" if disturbed == 1 else "were"
+    counted = f"{disturbed} of {numbers.counted(total, 'run')} {were}"
+    return [f"{counted} disturbed by other programs: treat small differences as preliminary."]
 
 
 def _few_runs(rows: Sequence[Row | CollectiveTable]) -> list[str]:

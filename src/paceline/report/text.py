@@ -17,7 +17,6 @@ from paceline.report.charts import scaling_charts
 from paceline.report.collectives import collectives_sentences, collectives_text
 from paceline.report.fairness import fairness_in_short, fairness_sentences, fairness_table
 from paceline.report.lists import items, paragraph, wrap
-from paceline.report.names import Names, name_rows
 from paceline.report.phases import apart_line, communication_table, derived_table, phase_table
 from paceline.report.sentences import (
     failure_sentences,
@@ -45,13 +44,12 @@ def comparison_table(comparison: Comparison, width: int = WIDTH, *, details: boo
     Args:
         details: with phases, CPU, memory, the proof of fairness, and each warning with all its rows.
     """
-    names = name_rows(comparison, width)
+    names = {row.key: row.label for row in comparison.rows}
     if not comparison.rows:
         return "nothing recorded yet"
     sections = [
         answer_lines(comparison, width),
         paragraph(comparison.shared, width),
-        names.legend,
         measurement_table(comparison, names, width),
         *(_parts(comparison, names, width) if details else ()),
         scaling_charts(comparison, names, width),
@@ -65,7 +63,7 @@ def comparison_table(comparison: Comparison, width: int = WIDTH, *, details: boo
     return "\n\n".join(section for section in sections if section)
 
 
-def _parts(comparison: Comparison, names: Names, width: int) -> list[str]:
+def _parts(comparison: Comparison, names: Mapping[str, str], width: int) -> list[str]:
     """What a step consists of and what it takes."""
     return [
         usage_table(comparison, names, width),
@@ -143,22 +141,26 @@ def report(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def measurement_table(comparison: Comparison, names: Names, width: int) -> str:
+def measurement_table(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
     """Throughput with its 95 % interval, step time, efficiency and the runs: what fits 80 columns."""
     rows = comparison.rows
+    # A column that says the same in every row takes room from the names.
+    alike = all(row.outcome == "ok" and row.n_runs == rows[0].n_runs for row in rows)
     efficiencies = [_column("efficiency", (shown_efficiency(row) for row in rows))]
     columns = [
         _column("samples/s", (numbers.over_runs(row.throughput) for row in rows)),
         _column("step time", (numbers.seconds_alone(row.step_s) if row.step_s else numbers.NOTHING for row in rows)),
         *(efficiencies if any(row.efficiency for row in rows) else []),
-        _column("runs", (shown_runs(row) for row in rows)),
+        *([] if alike else [_column("runs", (shown_runs(row) for row in rows))]),
     ]
     table = draw(_names_column(rows, names), columns, width)
     known = any(row.throughput and row.throughput.low is not None for row in rows)
-    return f"{table}\n(in brackets: 95 % interval of the mean over runs)" if known else table
+    legend = [f"{numbers.counted(rows[0].n_runs, 'run')} each"] if alike else []
+    legend += ["in brackets: 95 % interval of the mean over runs"] if known else []
+    return "\n".join([table, paragraph(f"({'; '.join(legend)})", width)] if legend else [table])
 
 
-def usage_table(comparison: Comparison, names: Names, width: int) -> str:
+def usage_table(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
     """Step time, CPU and memory, each with its 95 % interval."""
     rows = comparison.rows
     columns = [
@@ -173,12 +175,12 @@ def _column(header: str, cells: Iterable[str]) -> Column:
     return Column(header=header, cells=tuple(cells))
 
 
-def _names_column(rows: Sequence[Row], names: Names) -> Column:
-    return Column(header="configuration", cells=tuple(names.of[row.key] for row in rows), right=False, wraps=True)
+def _names_column(rows: Sequence[Row], names: Mapping[str, str]) -> Column:
+    return Column(header="configuration", cells=tuple(names[row.key] for row in rows), right=False, wraps=True)
 
 
-def verdict_lines(comparison: Comparison, names: Names, width: int) -> str:
-    return items("Verdicts", verdict_sentences(comparison, names.of), width)
+def verdict_lines(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
+    return items("Verdicts", verdict_sentences(comparison, names), width)
 
 
 def fairness_lines(proofs: Sequence[Proof], width: int, *, details: bool = True) -> str:
@@ -192,12 +194,12 @@ def fairness_report(proofs: Sequence[Proof], width: int = WIDTH) -> str:
     return f"{fairness_table(proofs, width)}\n\n{fairness_lines(proofs, width)}"
 
 
-def failure_lines(comparison: Comparison, names: Names, width: int) -> str:
-    return items("Not ok", failure_sentences(comparison, names.of), width)
+def failure_lines(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
+    return items("Not ok", failure_sentences(comparison, names), width)
 
 
-def warning_lines(comparison: Comparison, names: Names, width: int, *, details: bool) -> str:
-    sentences = warning_sentences(comparison, names.of) if details else warnings_in_short(comparison)
+def warning_lines(comparison: Comparison, names: Mapping[str, str], width: int, *, details: bool) -> str:
+    sentences = warning_sentences(comparison, names) if details else warnings_in_short(comparison)
     return items("Warnings", sentences, width)
 
 

@@ -54,7 +54,7 @@ def test_scaling_has_factor_efficiency_and_interval():
     records = [make_record(workers=n, step_s=s * d, repeat=r) for n, s in steps.items() for r, d in enumerate(drift)]
 
     assert answer(compare(records)) == (
-        "4 workers train 1.999 × as fast as 1 worker, an efficiency of 49.98 % (95 % interval 49.95–50.01 %, 3 runs)."
+        "4 workers train 1.999 × as fast as 1 worker (efficiency 49.98 %, 95 % interval 49.95–50.01 %)."
     )
 
 
@@ -69,7 +69,7 @@ def test_scaling_says_once_what_both_sizes_have_in_common():
     first, second = sentence.split("; ")
 
     assert first.startswith("batch 16 per worker: 2 workers train")
-    assert "as fast as 1 worker, an efficiency of" in first
+    assert "as fast as 1 worker (efficiency" in first
     assert second.startswith("batch 8 per worker: 2 workers train")
 
 
@@ -144,7 +144,7 @@ NOISE = Doubt(code="noisy-neighbour", message="others took 40 % of the cores", h
     ("disturbed", "words"),
     [
         (0, []),
-        (1, ["1 of 3 runs were disturbed by other programs: treat small differences as preliminary."]),
+        (1, ["1 of 3 runs was disturbed by other programs: treat small differences as preliminary."]),
         (3, ["All runs were disturbed by other programs: treat this as preliminary."]),
     ],
 )
@@ -152,6 +152,10 @@ def test_disturbed_runs_are_a_caution(disturbed, words):
     records = [make_record(repeat=r, doubts=(NOISE,) if r < disturbed else ()) for r in range(3)]
 
     assert cautions(compare(records)) == words
+
+
+def test_few_disturbed_runs_among_many_are_none():
+    assert cautions(compare([make_record(repeat=r, doubts=(NOISE,) if r == 0 else ()) for r in range(11)])) == []
 
 
 def test_impossible_numbers_are_the_first_caution():

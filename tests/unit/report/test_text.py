@@ -45,8 +45,16 @@ def test_table_has_throughput_with_its_interval_step_time_efficiency_and_runs():
     text = comparison_table(scaling())
 
     line = next(line for line in text.splitlines() if line.startswith("2 workers"))
-    assert re.search(r"\d \([\d.]+–[\d.]+\) +6\d\.\d ms +\d+.* % .* 3$", line)
-    assert "95 % interval" in text
+    assert re.search(r"\d \([\d.]+–[\d.]+\) +6\d\.\d ms +\d+.* % \(.*\)$", line)
+    assert "(3 runs each; in brackets: 95 % interval of the mean over runs)" in text
+
+
+def test_runs_are_a_column_where_they_differ():
+    text = comparison_table(compare([*repeats(workers=1), *repeats(4, workers=2)]))
+
+    lines = text.splitlines()
+    assert next(line for line in lines if line.startswith("configuration")).endswith("runs")
+    assert next(line for line in lines if line.startswith("2 workers")).endswith(" 4")
 
 
 @pytest.mark.parametrize("width", [80, 120, 160])
@@ -55,7 +63,7 @@ def test_one_table_fits_the_width_and_nothing_else_is_wider(width):
 
     assert max(map(len, text.splitlines())) <= width
     assert text.count("configuration") == 1
-    for header in ("samples/s", "step time", "efficiency", "runs"):
+    for header in ("samples/s", "step time", "efficiency", "3 runs each"):
         assert header in text
     assert "…" not in text
 
@@ -96,17 +104,19 @@ def test_charts_of_one_workload_share_one_scale():
     )
     bars = [line.count("█") for line in text.splitlines() if "█" in line and "measured" not in line]
 
-    assert text.count("throughput, samples/s") == 1
+    assert "torch ddp, samples/s" in text
+    assert "jax ddp, samples/s" in text
     assert bars[0] == pytest.approx(2 * bars[2], abs=1)
     assert bars[1] == pytest.approx(2 * bars[3], abs=1)
 
 
-def test_long_names_become_numbers_with_a_legend():
-    values = ("a rather long value of a knob", "another rather long value of it")
+def test_long_names_are_wrapped_in_one_table():
+    values = ("a rather long value of a knob that nobody abbreviates", "another rather long value of it, just as long")
     text = comparison_table(compare([r for v in values for r in repeats(knobs={"first_knob": v})]))
 
-    assert "[1] first_knob=a rather long value of a knob" in text
+    assert text.count("configuration") == 1
     assert max(map(len, text.splitlines())) <= 80
+    assert values[0] in " ".join(text.split("Verdicts")[1].split())
 
 
 def test_ascii_terminal_gets_the_same_table_with_the_same_columns():
