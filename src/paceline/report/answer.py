@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 from paceline.compare import Comparison, Family, PairVerdict, Row, families
 from paceline.report import numbers
@@ -27,11 +28,30 @@ def answer_sentences(comparison: Comparison) -> list[str]:
     ranked = [pair for pair in comparison.verdicts if not is_refused(pair)]
     # What people ask about is the largest size that was run.
     largest = sorted(contests(ranked), key=lambda pairs: -comparison.row(pairs[0].a).workers)
-    clauses = [_contest(comparison, pairs) for pairs in largest]
+    clauses = _briefly([_contest(comparison, pairs) for pairs in largest])
     by_speed = sorted(families(comparison), key=lambda family: -_speed(family.rows[-1]))
-    scaling = [_scaling(comparison, family) for family in by_speed]
+    scaling = _briefly([_scaling(comparison, family) for family in by_speed])
     sentences = [*_sentence(clauses, "comparisons"), *_sentence(scaling, "curves"), *_refusals(comparison)]
     return sentences or _sentence([_alone(row) for row in measured], "configurations")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Clause:
+    """A part of a sentence."""
+
+    whole: str
+    about: tuple[str, ...] = ()
+    """What it speaks of; () where it cannot be said in short."""
+    short: str = ""
+    """How it is said after another about the same."""
+
+
+def _briefly(clauses: Sequence[_Clause]) -> list[str]:
+    """The first at length, and further ones about the same in short: "…; with 1 worker, 1.33 ×"."""
+    return [
+        clause.short if place and clause.about and clause.about == clauses[0].about else clause.whole
+        for place, clause in enumerate(clauses)
+    ]
 
 
 def _sentence(clauses: Sequence[str], what: str) -> list[str]:
@@ -63,7 +83,7 @@ def contests(pairs: Sequence[PairVerdict]) -> list[list[PairVerdict]]:
     return [joined for _, joined in groups]
 
 
-def _contest(comparison: Comparison, pairs: Sequence[PairVerdict]) -> str:
+def _contest(comparison: Comparison, pairs: Sequence[PairVerdict]) -> _Clause:
     members = list(dict.fromkeys(key for pair in pairs for key in (pair.a, pair.b)))
     names, where = _told_apart(comparison, [comparison.row(key) for key in members])
     best = max(members, key=lambda key: _speed(comparison.row(key)))
@@ -76,12 +96,16 @@ def _contest(comparison: Comparison, pairs: Sequence[PairVerdict]) -> str:
         how = f"are equally fast within {comparison.margin * 100:g} %" if equal else "cannot be told apart"
         ratio = f" ({_ratio(close[0])})" if len(close) == 1 else ""
         ahead = f", ahead of {_list([names[key] for key in members if key in lost])}" if lost else ""
-        return f"{where}{_list([names[key] for key in (best, *rivals)])} {how}{ratio}{ahead}"
+        return _Clause(whole=f"{where}{_list([names[key] for key in (best, *rivals)])} {how}{ratio}{ahead}")
     closest = min(own, key=lambda pair: pair.ratio or 0.0)
     of_all = f"the fastest of {len(members)}: " if len(members) > 2 else ""
     next_best = f"{names[closest.b]}, the next" if len(members) > 2 else names[closest.b]
     note = f"; {closest.note}" if closest.note else ""
-    return f"{where}{names[best]} is {of_all}{_factor(closest)} × as fast as {next_best} ({_sure(closest)}{note})"
+    return _Clause(
+        whole=f"{where}{names[best]} is {of_all}{_factor(closest)} × as fast as {next_best} ({_sure(closest)}{note})",
+        about=(names[best], names[closest.b], note) if where else (),
+        short=f"{where}{_factor(closest)} ×",
+    )
 
 
 def _told_apart(comparison: Comparison, rows: Sequence[Row]) -> tuple[Mapping[str, str], str]:
@@ -120,7 +144,7 @@ def _ratio(pair: PairVerdict) -> str:
     return f"ratio {_factor(pair)}, {_sure(pair)}"
 
 
-def _scaling(comparison: Comparison, family: Family) -> str:
+def _scaling(comparison: Comparison, family: Family) -> _Clause:
     base, row = family.base, family.rows[-1]
     speedup, efficiency = numbers.known(row.speedup), numbers.known(row.efficiency)
     sure = _interval(numbers.interval(efficiency, 100), efficiency.n_runs, " %")
@@ -129,9 +153,13 @@ def _scaling(comparison: Comparison, family: Family) -> str:
     small, large = (" · ".join(part for part in one if part not in other) for one, other in ((few, many), (many, few)))
     shared = " · ".join(spoken_framework(row, comparison, part) for part in many if part in few)
     plural = "train" if row.workers > 1 else "trains"
-    return (
-        f"{shared}{': ' if shared else ''}{large} {plural} {only}{numbers.value(speedup)} × as fast as {small} "
-        f"(efficiency {numbers.value(efficiency, 100)} %, {sure})"
+    who = f"{shared}: " if shared else ""
+    gained = f"{only}{numbers.value(speedup)} ×"
+    share = f"efficiency {numbers.value(efficiency, 100)} %"
+    return _Clause(
+        whole=f"{who}{large} {plural} {gained} as fast as {small} ({share}, {sure})",
+        about=(large, small) if shared else (),
+        short=f"{who}{gained} ({share})",
     )
 
 
