@@ -42,7 +42,8 @@ class Words(RegexHighlighter):
 
     base_style = "text."
     highlights = (
-        rf"(?m)^(?P<answer>Answer:{_PARAGRAPH})",
+        # Its first sentence: a full stop before a blank or at the end, not that of a number.
+        r"(?m)^(?P<answer>Answer:(?:[^.]|\.(?!\s|$))*\.)",
         rf"(?m)^(?P<caution>Caution:{_PARAGRAPH})",
         r"(?m)^(?P<heading>#+ .+|[A-Z][\w ]*)$",
         r"(?P<interval>\([\d.,]+–[\d.,]+(?:, 9\d %)?\))",

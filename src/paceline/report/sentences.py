@@ -108,7 +108,7 @@ def verdict_sentence(pair: PairVerdict, names: Mapping[str, str]) -> str:
 def factor_text(factor: Factor) -> str:
     """What makes most of a difference, or at least more of it than any other part."""
     how = ", derived" if factor.derived else ""
-    text = f"{_part_of_it(factor.share)} in {factor.phase}: {format_seconds(factor.seconds)} a step{how}"
+    text = f"{_part_of_it(factor.share)} in {factor.phase}: {format_seconds(factor.seconds)} per step{how}"
     return f"{text} (they differ in {'; '.join(factor.differing)})" if factor.differing else text
 
 

@@ -6,6 +6,7 @@ is plain text of a fixed width: the same words go to terminals, pipes and files.
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from dataclasses import dataclass
 from io import StringIO
@@ -17,6 +18,8 @@ from rich.text import Text
 
 GAP = 2
 """Blanks between two columns."""
+HANG = "  "
+"""Before the further lines of a name."""
 LEAST_NAMES = 16
 """Characters that names are not wrapped below, as long as a table further down can take the numbers."""
 
@@ -42,7 +45,8 @@ class Column:
         """Characters that it needs: its longest word where it may be wrapped."""
         if not self.wraps:
             return self.width
-        return max(len(word) for text in (self.header, *self.cells) for word in text.split() or [""])
+        words = [word for text in (self.header, *self.cells) for word in text.split()]
+        return min(self.width, len(HANG) + max(map(len, words), default=0))
 
 
 def draw(names: Column, columns: Sequence[Column], width: int) -> str:
@@ -60,6 +64,9 @@ def draw(names: Column, columns: Sequence[Column], width: int) -> str:
 
 
 def _block(columns: Sequence[Column], width: int) -> str:
+    # Wide enough for what cannot be wrapped: a number that is cut is worse than a line that is too long.
+    needed = sum(column.least for column in columns) + GAP * (len(columns) - 1)
+    width = max(width, needed)
     table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, GAP - 1, 0, 0), header_style="")
     for column in columns:
         table.add_column(
@@ -69,13 +76,13 @@ def _block(columns: Sequence[Column], width: int) -> str:
             min_width=column.least,
             overflow="fold",
         )
+    rooms = [width - needed + column.least for column in columns]
     for cells in zip(*(column.cells for column in columns), strict=True):
-        table.add_row(*map(Text, cells))
-    # Wide enough for what cannot be wrapped: a number that is cut is worse than a line that is too long.
-    needed = sum(column.least for column in columns) + GAP * (len(columns) - 1)
+        shown = zip(columns, cells, rooms, strict=True)
+        table.add_row(*(Text(_hung(cell, room) if column.wraps else cell) for column, cell, room in shown))
     page = Console(
         file=StringIO(),
-        width=max(width, needed),
+        width=width,
         height=len(columns[0].cells) + 2,
         color_system=None,
         force_terminal=False,
@@ -85,3 +92,8 @@ def _block(columns: Sequence[Column], width: int) -> str:
     with page.capture() as drawn:
         page.print(table)
     return "\n".join(line.rstrip() for line in drawn.get().splitlines())
+
+
+def _hung(text: str, room: int) -> str:
+    """Words over several lines, all but the first set in, so that rows can be told apart."""
+    return textwrap.fill(text, room, subsequent_indent=HANG, break_long_words=False, break_on_hyphens=False)

@@ -166,11 +166,11 @@ def factor(share):
 @pytest.mark.parametrize(
     ("share", "words"),
     [
-        (0.35, "the largest part of it, 35 %, in update: 10 ms a step"),
-        (0.5, "the largest part of it, 50 %, in update: 10 ms a step"),
-        (0.8, "most of it, 80 %, in update: 10 ms a step"),
-        (1.001, "all of it in update: 10 ms a step"),
-        (1.3, "more than all of it, 130 %, in update: 10 ms a step"),
+        (0.35, "the largest part of it, 35 %, in update: 10 ms per step"),
+        (0.5, "the largest part of it, 50 %, in update: 10 ms per step"),
+        (0.8, "most of it, 80 %, in update: 10 ms per step"),
+        (1.001, "all of it in update: 10 ms per step"),
+        (1.3, "more than all of it, 130 %, in update: 10 ms per step"),
     ],
 )
 def test_how_much_of_a_difference_a_part_makes_is_said(share, words):
