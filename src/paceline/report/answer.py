@@ -116,7 +116,13 @@ def _told_apart(comparison: Comparison, rows: Sequence[Row]) -> tuple[Mapping[st
     for row in rows:
         own = [spoken_framework(row, comparison, part) for part in parts[row.key] if part not in shared]
         names[row.key] = " · ".join(own) or row.label
-    return names, f"with {', '.join(shared)}, " if shared else ""
+    return names, f"with {_phrase(shared, rows[0])}, " if shared else ""
+
+
+def _phrase(parts: Sequence[str], row: Row) -> str:
+    """Parts of a row's label as one would say them: "2 workers on 2 hosts over 1GbE"."""
+    text = ", ".join(part for part in parts if part != row.network)
+    return " ".join(words for words in (text, f"over {row.network}" if row.network in parts else "") if words)
 
 
 def _refusals(comparison: Comparison) -> list[str]:
@@ -150,7 +156,8 @@ def _scaling(comparison: Comparison, family: Family) -> _Clause:
     sure = _interval(numbers.interval(efficiency, 100), efficiency.n_runs, " %")
     only = "only " if speedup.high is not None and speedup.high < 1 else ""
     few, many = (one.label.split(" · ") for one in (base, row))
-    small, large = (" · ".join(part for part in one if part not in other) for one, other in ((few, many), (many, few)))
+    small = _phrase([part for part in few if part not in many], base)
+    large = _phrase([part for part in many if part not in few], row)
     shared = " · ".join(spoken_framework(row, comparison, part) for part in many if part in few)
     plural = "train" if row.workers > 1 else "trains"
     who = f"{shared}: " if shared else ""

@@ -11,6 +11,8 @@ from paceline.report.phases import legend
 
 CHART_LEAST = 16
 """A narrower bar shows nothing."""
+CHART_MOST = 64
+"""A longer bar takes the eye too far from its number."""
 ROOM_FOR_DOUBT = 1.2
 """Two runs can have an interval ten times their mean: beyond this it is cut, the rest not squeezed."""
 
@@ -41,7 +43,8 @@ def _chart(curves: Sequence[Sequence[Row]], names: Mapping[str, str], width: int
     texts = {row.key: numbers.plain(row.throughput) for row in rows}
     ideals = {row.key: _per_worker(curve[0]) * row.workers for curve in curves for row in curve}
     widest = max(len(label) for own in labels for label in own.values())
-    length = max(CHART_LEAST, width - widest - max(map(len, texts.values())) - 4)
+    room = width - widest - max(map(len, texts.values())) - 4
+    length = min(CHART_MOST, max(CHART_LEAST, room))
     largest = max(max(numbers.known(row.throughput).value, ideals[row.key]) for row in rows)
     ends = [row.throughput.high for row in rows if row.throughput and row.throughput.high is not None]
     top = min(max(largest, *ends, 0.0), ROOM_FOR_DOUBT * largest)

@@ -63,12 +63,16 @@ def warning_sentences(comparison: Comparison, names: Mapping[str, str]) -> list[
 
 
 def warnings_in_short(comparison: Comparison) -> list[str]:
-    """Each warning once: in how many runs, what was seen in one of them, and what to do."""
+    """Each warning once: in how many runs, what was seen in one of them, and what to do.
+
+    That times are simulated is said beside the answer.
+    """
     total = sum(row.n_runs for row in comparison.rows)
     seen: dict[str, list[RowWarning]] = {}
     for row in comparison.rows:
         for warning in row.warnings:
-            seen.setdefault(warning.code, []).append(warning)
+            if warning.code != "simulated":
+                seen.setdefault(warning.code, []).append(warning)
     return [
         f"{code} ({sum(one.n_runs for one in warnings)} of {numbers.counted(total, 'run')}): {warnings[0].message}"
         f"{f'. Do: {warnings[0].hint}' if warnings[0].hint else ''}"
