@@ -91,7 +91,7 @@ def test_where_nothing_holds_it_back_computing_is_named():
     (only,) = found(shares(input=0.01))
 
     assert only.cause == COMPUTE
-    assert only.sentence.startswith("Nothing holds it back but computing")
+    assert only.sentence.startswith("Compute-bound: computation is")
 
 
 def test_every_cause_has_a_sentence_and_evidence():
@@ -135,7 +135,7 @@ def test_too_many_threads_are_counted():
     )
     finding = found(shares(contention_for_cores=0.4), crowded)[0]
 
-    assert "4 of them want 2 cores" in finding.sentence
+    assert "4 of them compete for 2 cores" in finding.sentence
     assert finding.change.axes == {"cluster.threads_per_worker": 1}
     assert finding.change.gain == Range(value=pytest.approx(1 / 0.6), low=1.0, high=pytest.approx(2 / 0.6))
 
