@@ -14,6 +14,7 @@ from keyword import iskeyword
 from types import FrameType
 
 from paceline._version import __version__
+from paceline.cli.output import say
 from paceline.cli.parser import Parser
 from paceline.errors import PacelineError
 
@@ -78,12 +79,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     except PacelineError as error:
         if show_traceback:
             raise
-        print(f"error: {error.message}", file=sys.stderr)
+        say(f"error: {error.message}")
         if error.hint:
-            print(f"hint:  {error.hint}", file=sys.stderr)
+            say(f"hint:  {error.hint}")
         return error.exit_code
     except KeyboardInterrupt:
-        print("interrupted; what was recorded is kept. Go on with the same command.", file=sys.stderr)
+        say("interrupted; what was recorded is kept. Go on with the same command.")
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe (head, less) has seen enough
         sys.stderr.close()
@@ -91,11 +92,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if show_traceback:
             raise
-        print(f"error: a defect in Paceline: {type(error).__name__}: {error}", file=sys.stderr)
-        print(
-            "hint:  see where: run the same command as paceline --traceback …, and please report it",
-            file=sys.stderr,
-        )
+        say(f"error: a defect in Paceline: {type(error).__name__}: {error}")
+        say("hint:  see where: run the same command as paceline --traceback …, and please report it")
         return EXIT_DEFECT
 
 

@@ -6,7 +6,7 @@ import argparse
 from typing import TYPE_CHECKING
 
 from paceline.cli.output import add_common, command, emit, say, show, width
-from paceline.cli.run import Narrator
+from paceline.cli.progress import Narrator
 from paceline.cli.subcommands import Subcommands
 from paceline.errors import PacelineError
 from paceline.folders import store_folder

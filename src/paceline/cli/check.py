@@ -6,7 +6,7 @@ import argparse
 from collections.abc import Sequence
 
 from paceline.cli.output import add_common, command, emit, say, show, width
-from paceline.cli.run import Narrator
+from paceline.cli.progress import Narrator
 from paceline.cli.subcommands import Subcommands
 from paceline.compare import AGREES, NO_PROOF, NOT_COMPARABLE, Proof
 from paceline.errors import FairnessError, documented

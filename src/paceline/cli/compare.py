@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 
-from paceline.cli.output import add_common, command, emit, say, show, width
+from paceline.cli.output import add_common, add_details, command, emit, say, show, width
 from paceline.cli.subcommands import Subcommands
 from paceline.compare import Collectives, Comparison
 from paceline.errors import PacelineError
@@ -24,6 +24,7 @@ def add_parser(commands: Subcommands) -> None:
 
 
 def add_comparison_flags(parser: argparse.ArgumentParser) -> None:
+    add_details(parser)
     parser.add_argument(
         "--margin", default=f"{MARGIN:.0%}", help="two are called equal within this (default: %(default)s)"
     )
@@ -39,7 +40,7 @@ def main(args: argparse.Namespace) -> int:
     else:
         from paceline.report.text import results_text
 
-        show(results_text(results, width()))
+        show(results_text(results, width(), details=args.all))
         say(f"next: {command(args, *next_words(results, 'report', args.study))}")
     return 0
 

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from paceline.cli.output import add_common, emit, say, show
+from paceline.cli.output import add_common, emit, say, show, width
 from paceline.errors import SpecError
 from paceline.spec.examples import Example, example_named, examples, first_study
 
@@ -49,9 +49,11 @@ def _list(args: argparse.Namespace) -> int:
         described = [_described(example) for example in shipped.values()]
         emit(_document(examples=described, next="paceline init --example NAME"))
         return 0
-    longest = max(map(len, shipped))
-    for example in shipped.values():
-        show(f"{example.name.ljust(longest)}  {example.question}")
+    from paceline.report.table import Column, draw
+
+    questions = tuple(example.question for example in shipped.values())
+    names = Column(header="example", cells=tuple(shipped), right=False)
+    show(draw(names, [Column(header="question", cells=questions, right=False, wraps=True)], width()))
     say("next: paceline init --example NAME")
     return 0
 

@@ -9,6 +9,8 @@ import sys
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
+from paceline.cli.terminal import put
+
 if TYPE_CHECKING:
     from paceline.snapshot import Snapshot
 
@@ -20,7 +22,7 @@ WIDTH = 80
 
 def say(message: str = "") -> None:
     """Words for a person."""
-    print(message, file=sys.stderr, flush=True)
+    put(message, sys.stderr)
 
 
 def document(data: Mapping[str, object]) -> str:
@@ -42,6 +44,13 @@ def add_common(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
         )
 
 
+def add_details(parser: argparse.ArgumentParser) -> None:
+    """The flag of commands that show results."""
+    parser.add_argument(
+        "--all", action="store_true", help="show phases, CPU, memory, and warnings and fairness at length, too"
+    )
+
+
 def command(args: argparse.Namespace, *words: str) -> str:
     """A command to type next, with the store that this one was told."""
     store = getattr(args, "store", None)
@@ -49,10 +58,8 @@ def command(args: argparse.Namespace, *words: str) -> str:
 
 
 def show(text: str) -> None:
-    """A result for a person, in the letters that the terminal has."""
-    from paceline.report.glyphs import for_encoding
-
-    print(for_encoding(text, sys.stdout.encoding))
+    """A result for a person."""
+    put(text, sys.stdout)
 
 
 def width() -> int:

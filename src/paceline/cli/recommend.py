@@ -50,7 +50,7 @@ def add_parser(commands: Subcommands) -> None:
 
 def main(args: argparse.Namespace) -> int:
     from paceline.campaigns import Recommended, try_out
-    from paceline.cli.run import Narrator
+    from paceline.cli.progress import Narrator
     from paceline.recommend.objective import Prices, wish_for
     from paceline.run import Budget
     from paceline.workbench import Workbench

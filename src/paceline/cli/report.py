@@ -123,6 +123,7 @@ def _text(args: argparse.Namespace, snapshot: Snapshot) -> str:
         environments=environments_of(snapshot.records),
         command=command(args, "run", args.study, "--again"),
         width=WIDTH if args.output else width(),
+        details=args.all,
     )
 
 

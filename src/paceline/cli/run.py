@@ -5,17 +5,16 @@ from __future__ import annotations
 import argparse
 from typing import Any
 
-from paceline.cli.output import add_common, command, emit, say, show, width
-from paceline.cli.plan import names_of, nothing_can_run
+from paceline.cli.output import add_common, add_details, command, emit, say, show, width
+from paceline.cli.plan import nothing_can_run
+from paceline.cli.progress import Narrator
 from paceline.cli.subcommands import Subcommands
 from paceline.compare import Comparison
 from paceline.errors import RunIncompleteError
 from paceline.folders import store_folder
-from paceline.plan import Plan, PlannedRun
-from paceline.record import PROOF, Record, summarize
+from paceline.record import Record, summarize
 from paceline.run.host_state import machine
 from paceline.spec import Study, load_study
-from paceline.units import format_count, format_seconds
 from paceline.workbench import Workbench, adaptive_repeats
 
 
@@ -24,77 +23,26 @@ def add_parser(commands: Subcommands) -> None:
     parser.add_argument("study", help="study file (TOML)")
     parser.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
     parser.add_argument("--again", action="store_true", help="add the study's repeats to those already recorded")
+    add_details(parser)
     add_common(parser)
     parser.set_defaults(main=main)
-
-
-class Narrator:
-    """Tells a person what happens, between runs only: the host is silent while workers measure."""
-
-    def say(self, message: str) -> None:
-        say(message)
-
-    def __init__(self) -> None:
-        self._names: dict[str, str] = {}
-
-    def planned(self, plan: Plan) -> None:
-        self._names = names_of(plan)
-        for skip in plan.skipped:
-            say(f"skip {self._names[skip.trial.id]}: {skip.reason}")
-        already = f"{len(plan.done)} recorded already" if plan.done else ""
-        if plan.runs:
-            comma = ", " if already else ""
-            say(f"{len(plan.runs)} run(s) to do{comma}{already}; estimated {format_seconds(plan.estimate_s)}")
-        else:
-            say(f"nothing left to run{': ' if already else ''}{already}; measure more with --again")
-
-    def before(self, run: PlannedRun, number: int, total: int, remaining_s: float) -> None:
-        say(
-            f"[{number}/{total}] {self._names.get(run.trial.id, run.trial.id)} repeat {run.repeat + 1}   "
-            f"about {format_seconds(remaining_s)} left"
-        )
-
-    def after(self, record: Record) -> None:
-        say(f"        {result_line(record)}")
-        for doubt in record.doubts:
-            if doubt.code == "simulated":  # the line above says so already
-                continue
-            say(f"        warning: {doubt.message}")
-
-
-def result_line(record: Record) -> str:
-    """One run in one line."""
-    if record.ok and record.kind == PROOF:
-        return f"shown; run took {format_seconds(record.elapsed_s)}"
-    summary = summarize(record)
-    if record.ok and summary is not None and record.trial.workload.collective is not None:
-        sizes = record.trial.steps_a_round
-        return f"{sizes} sizes, {summary.n_steps // sizes} rounds; run took {format_seconds(record.elapsed_s)}"
-    if record.ok and summary is not None:
-        simulated = " (simulated)" if record.trial.framework.simulated else ""
-        return (
-            f"{format_count(summary.throughput)} samples/s, step {format_seconds(summary.step_s)}{simulated}, "
-            f"run took {format_seconds(record.elapsed_s)}"
-        )
-    if record.ok:
-        return "ended well, but no step was measured"
-    return f"{record.outcome.kind.value} {record.outcome.stage}: {record.outcome.reason}"
 
 
 def main(args: argparse.Namespace) -> int:
     study = load_study(args.study)
     bench = Workbench(study, store_folder(args.store))
-    comparison = run_and_show(args, bench, again=command(args, "run", args.study, "--retry-failed"))
+    comparison = run_and_show(args, bench, again=command(args, "run", args.study, "--retry-failed"), details=args.all)
     tell_precision(study, comparison)
     say(f"next: {command(args, 'report', args.study)}")
     return 0
 
 
-def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str) -> Comparison:
+def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str, details: bool = False) -> Comparison:
     """Run what is missing and show all that is recorded.
 
     Args:
         again: what to type to run again what failed.
+        details: whether phases, CPU, memory and the rest are shown, too.
 
     Raises:
         RunIncompleteError: some runs did not end well, or there was none.
@@ -116,7 +64,7 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str) -> C
     else:
         from paceline.report.text import results_text
 
-        show(results_text(snapshot.results, width()))
+        show(results_text(snapshot.results, width(), details=details))
     if plan.is_impossible and not snapshot.records:
         raise nothing_can_run(snapshot.study.source)
     here = machine()["id"]

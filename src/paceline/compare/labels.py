@@ -16,7 +16,7 @@ class Labels:
     """Names of the rows of a table."""
 
     shared: str
-    """What all rows have in common, e.g. "torch ddp · resnet20 · batch 32 a worker"."""
+    """What all rows have in common, e.g. "torch ddp · resnet20 · batch 32 per worker"."""
     each: tuple[str, ...]
     """What sets each row apart, e.g. "2 workers · overlap=off"; unique."""
 
@@ -65,7 +65,7 @@ def _facets(trial: Trial) -> dict[str, str]:
     """What a study usually varies, in the order in which a reader wants it; "" where it is the usual."""
     workload, framework, cluster = trial.workload, trial.framework, trial.cluster
     strong = workload.scaling == "strong"
-    batch = f"batch {trial.batch_global} in all" if strong else f"batch {workload.batch_per_worker} a worker"
+    batch = f"batch {trial.batch_global} in all" if strong else f"batch {workload.batch_per_worker} per worker"
     threads = cluster.threads_per_worker
     facets = {
         "framework": f"{framework.name} {framework.strategy}",
@@ -73,7 +73,7 @@ def _facets(trial: Trial) -> dict[str, str]:
         "batch": batch if workload.collective is None else "",
         "input": "" if workload.input == "resident" else f"{workload.input}, {workload.loader_workers} loaders",
         "workers": workers_words(trial),
-        "threads": f"{threads} thread{'s' if threads != 1 else ''} a worker",
+        "threads": f"{threads} thread{'s' if threads != 1 else ''} per worker",
         "network": cluster.network.label if cluster.network else "",
         "device": cluster.device,
         "site": "" if cluster.site == "local" else cluster.site,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from paceline.stats import Interval, Ratio
+from paceline.stats import LEAST_RUNS, Interval, Ratio
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -15,9 +15,9 @@ class Quantity:
     value: float
     """The mean over runs."""
     low: float | None
-    """Lower end; None with one run, which knows no spread."""
+    """Lower end; None below three runs, which know too little of their spread."""
     high: float | None
-    """Upper end; None with one run."""
+    """Upper end; None below three runs."""
     unit: str
     """SI: "s", "samples/s", "B"; "1" for a plain ratio."""
     n_runs: int
@@ -44,11 +44,17 @@ class Quantity:
 
 
 def from_interval(interval: Interval, unit: str) -> Quantity:
-    return Quantity(value=interval.value, low=interval.low, high=interval.high, unit=unit, n_runs=interval.n_runs)
+    return _over_runs(interval.value, interval.low, interval.high, unit, interval.n_runs)
 
 
 def from_ratio(ratio: Ratio, n_runs: int) -> Quantity:
-    return Quantity(value=ratio.value, low=ratio.low, high=ratio.high, unit="1", n_runs=n_runs)
+    return _over_runs(ratio.value, ratio.low, ratio.high, "1", n_runs)
+
+
+def _over_runs(value: float, low: float | None, high: float | None, unit: str, n_runs: int) -> Quantity:
+    if n_runs < LEAST_RUNS:
+        low = high = None
+    return Quantity(value=value, low=low, high=high, unit=unit, n_runs=n_runs)
 
 
 def finite(number: float | None) -> float | None:

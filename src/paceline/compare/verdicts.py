@@ -225,7 +225,7 @@ def _note(a: Runs, b: Runs, *, spread_known: bool) -> str | None:
     notes = []
     threads = a.trial.cluster.threads_per_worker, b.trial.cluster.threads_per_worker
     if threads[0] != threads[1]:
-        notes.append(f"unequal budgets: {threads[0]} against {threads[1]} threads a worker")
+        notes.append(f"unequal budgets: {threads[0]} against {threads[1]} threads per worker")
     if why := unlike(a, b):
         notes.append(why)
     if not spread_known:

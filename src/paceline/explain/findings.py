@@ -21,7 +21,7 @@ DISAGREE = 0.10
 SPLIT_BY_MODEL = frozenset({LATENCY, BANDWIDTH})
 """Causes that timers see together and the model tells apart."""
 
-SOURCES = {MEASURED: "timed", SIMULATED: "simulated", DERIVED: "derived from separate programs"}
+SOURCES = {MEASURED: "measured", SIMULATED: "simulated", DERIVED: "derived from separate programs"}
 """How runs tell the parts of a step, in words."""
 
 Text = Callable[[str, Mapping[str, object]], str]
@@ -78,9 +78,9 @@ def _sure(share: Share, spent: Spent | None) -> str:
     if share.measured is None or spent is None:
         return "by the model alone: these runs do not time it"
     runs = len(spent.runs)
-    parts = [f"{SOURCES[spent.by]} in {runs} run{'s' if runs > 1 else ''}"]
-    if runs > 1 and share.cause in spent.spread:
-        parts.append(f"which differ by {spent.spread[share.cause] * 100:.0f} points")
+    known = runs > 1 and share.cause in spent.spread
+    spread = f" (spread: {spent.spread[share.cause] * 100:.0f} percentage points)" if known else ""
+    parts = [f"{SOURCES[spent.by]} in {runs} run{'s' if runs > 1 else ''}{spread}"]
     if share.cause in SPLIT_BY_MODEL:
         parts.append("split into latency and bandwidth by the model")
     if abs(share.measured - share.modelled) > DISAGREE:
@@ -117,30 +117,30 @@ def _sentence(cause: str, share: float, step_s: float, case: Case, *, alone: boo
     part = f"{share:.0%} of the step ({format_seconds(share * step_s)} of {format_seconds(step_s)})"
     conditions = case.setting.conditions
     if cause == COMPUTE:
-        return f"Nothing holds it back but computing: {part}" if alone else f"The rest is computing: {part}"
+        return f"Compute-bound: computation is {part}" if alone else f"The rest is computation: {part}"
     if cause == INPUT:
-        return f"It waits for input during {part}"
+        return f"Input-bound: workers wait for input during {part}"
     if cause == COPY:
         return f"Copying input to the device takes {part}"
     if cause == BANDWIDTH:
         carried = f"{format_bytes(conditions.exchanged)} of gradients"
         link = f" over {case.trial.cluster.network.label}" if case.trial.cluster.network else ""
-        return f"Links are too slow: carrying {carried}{link} shows for {part}"
+        return f"The network is too slow: exchanging {carried}{link} adds {part}"
     if cause == LATENCY:
         if (count := len(conditions.messages)) > 1:
-            return f"Buckets are too small: the latency of {count} messages a step shows for {part}"
-        return f"Latency of the links shows for {part}"
+            return f"Buckets are too small: the latency of {count} messages per step adds {part}"
+        return f"Network latency adds {part}"
     if cause == CONTENTION:
         cluster = case.trial.cluster
         threads = cluster.threads_per_worker * cluster.workers_per_host
         if case.cores and threads > case.cores:
-            want = f"{threads} of them want {case.cores} core{'s' if case.cores > 1 else ''} of a host"
-            return f"Too many threads: {want}, and waiting for one takes {part}"
-        return f"Computing waits for cores that others use, communication among them, during {part}"
+            cores = f"{case.cores} core{'s' if case.cores > 1 else ''}"
+            return f"Too many threads: {threads} of them compete for {cores} per host, and waiting takes {part}"
+        return f"Compute was starved of CPU for {part}: other processes or threads held the cores"
     if cause == OVERHEAD:
-        return f"The framework's own work between the parts of a step takes {part}"
+        return f"Framework overhead between the phases takes {part}"
     if cause == STRAGGLER:
         if case.slow_host:
             return f"Host {case.slow_host} is slower than the others, and all wait for it during {part}"
-        return f"Workers wait for whichever is slowest in a step during {part}"
+        return f"Workers wait for the slowest one during {part}"
     raise ValueError(f"no sentence for {cause}")

@@ -64,7 +64,7 @@ def present_of(rows: Sequence[Candidate], wish: Wish, known: Known) -> Candidate
     """
     if not rows:
         raise PacelineError(
-            f"{known.study.source}: no trial has two good runs, so nothing can be said of what differs",
+            f"{known.study.source}: at least two successful runs of a configuration are needed",
             hint="measure it: paceline run STUDY   or more often: paceline run STUDY --again",
         )
     if wish.present is not None:

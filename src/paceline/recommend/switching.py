@@ -58,7 +58,7 @@ def _batch(present: Choice, choice: Choice) -> str:
     before, after = present.batch * present.workers, choice.batch * choice.workers
     if before == after:
         return ""
-    return f"the global batch goes from {before} to {after}: set the learning rate anew and check the accuracy"
+    return f"the global batch goes from {before} to {after}: re-tune the learning rate and check the accuracy"
 
 
 def _settings(present: Choice, choice: Choice) -> str:

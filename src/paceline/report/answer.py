@@ -1,42 +1,68 @@
-"""The answer to the study's question in a sentence or two, where it can honestly be given, or why not."""
+"""The answer to the study's question in one or two sentences, where it can honestly be given, or why not.
+
+A sentence for who is fastest, and one for how well it scales: what a manager could repeat. Cautions are in `cautions`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
-from paceline.compare import Comparison, PairVerdict, Row, families
+from paceline.compare import Comparison, PairVerdict, Row, ScalingFamily, families
 from paceline.report import numbers
-from paceline.report.sentences import evidence_of, is_refused, ratio_text
+from paceline.report.names import spoken_framework
+from paceline.report.sentences import as_quantity, is_refused
 from paceline.stats import Verdict
 
-MOST_PARTS = 3
-"""Contests or families that an answer speaks of; the table has the rest."""
-
-
-def answer(comparison: Comparison) -> str:
-    """Who is fastest and how sure; how well it scales; or that nobody can tell yet."""
-    return " ".join(answer_sentences(comparison))
+MOST_PARTS = 2
+"""Contests, or families, that an answer speaks of; the table has the rest."""
 
 
 def answer_sentences(comparison: Comparison) -> list[str]:
-    """The same, one part after the other; the first is the one to remember."""
+    """Who is fastest and by how much, then how well it scales; or that nobody can tell yet."""
     measured = [row for row in comparison.rows if row.throughput is not None]
     if not measured:
         return [_nothing(comparison)]
     ranked = [pair for pair in comparison.verdicts if not is_refused(pair)]
     # What people ask about is the largest size that was run.
     largest = sorted(contests(ranked), key=lambda pairs: -comparison.row(pairs[0].a).workers)
-    fastest = [_contest(comparison, pairs) for pairs in largest]
-    scaling = [_scaling(one.base, one.rows[-1]) for one in families(comparison)]
-    parts = [*_some(fastest, "contest", "contests"), *_some(scaling, "family", "families"), *_refusals(comparison)]
-    if not parts:
-        parts = _some([_alone(row) for row in measured], "trial", "trials")
-    if any(row.simulated for row in measured):
-        parts.append("Times are simulated.")
-    if (bad := len(comparison.rows) - len({row.key for row in measured})) > 0:
-        parts.append(f"{bad} of {len(comparison.rows)} trials {'has' if bad == 1 else 'have'} no good run.")
-    return parts
+    clauses = _briefly([_contest(comparison, pairs) for pairs in largest])
+    by_speed = sorted(families(comparison), key=lambda family: -_speed(family.rows[-1]))
+    scaling = _briefly([_scaling(comparison, family) for family in by_speed])
+    sentences = [*_sentence(clauses, "comparisons"), *_sentence(scaling, "curves"), *_refusals(comparison)]
+    return sentences or _sentence([_alone(row) for row in measured], "configurations")
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class _Clause:
+    """A part of a sentence."""
+
+    whole: str
+    about: tuple[str, ...] = ()
+    """What it speaks of; () where it cannot be said in short."""
+    short: str = ""
+    """How it is said after another about the same."""
+
+
+def _briefly(clauses: Sequence[_Clause]) -> list[str]:
+    """The first at length, and further ones about the same in short: "…; with 1 worker, 1.33 ×"."""
+    return [
+        clause.short if place and clause.about and clause.about == clauses[0].about else clause.whole
+        for place, clause in enumerate(clauses)
+    ]
+
+
+def _sentence(clauses: Sequence[str], what: str) -> list[str]:
+    """Clauses as one sentence; what an answer has no room for is counted."""
+    if not clauses:
+        return []
+    left = len(clauses) - MOST_PARTS
+    more = f" ({left} more {what if left > 1 else what.removesuffix('s')} in the table)" if left > 0 else ""
+    text = "; ".join(clauses[:MOST_PARTS])
+    # A clause may begin with a name, which keeps its small letter: "k=1 is …".
+    return [f"{re.sub('^with ', 'With ', text)}{more}."]
 
 
 def _nothing(comparison: Comparison) -> str:
@@ -44,11 +70,6 @@ def _nothing(comparison: Comparison) -> str:
         return "No answer yet: nothing was run."
     first = next((row for row in comparison.rows if row.reason), comparison.rows[0])
     return f"No answer yet: no trial has a good run ({first.label}: {first.outcome}, {first.reason})."
-
-
-def _some(parts: Sequence[str], one: str, what: str) -> list[str]:
-    rest = len(parts) - MOST_PARTS
-    return [*parts[:MOST_PARTS], *([f"({rest} more {what if rest > 1 else one} in the table.)"] if rest > 0 else [])]
 
 
 def contests(pairs: Sequence[PairVerdict]) -> list[list[PairVerdict]]:
@@ -62,24 +83,46 @@ def contests(pairs: Sequence[PairVerdict]) -> list[list[PairVerdict]]:
     return [joined for _, joined in groups]
 
 
-def _contest(comparison: Comparison, pairs: Sequence[PairVerdict]) -> str:
-    labels = {row.key: row.label for row in comparison.rows}
+def _contest(comparison: Comparison, pairs: Sequence[PairVerdict]) -> _Clause:
     members = list(dict.fromkeys(key for pair in pairs for key in (pair.a, pair.b)))
+    names, where = _told_apart(comparison, [comparison.row(key) for key in members])
     best = max(members, key=lambda key: _speed(comparison.row(key)))
     own = [pair for pair in pairs if best in (pair.a, pair.b)]
     lost = {pair.b for pair in own if pair.a == best and pair.verdict == Verdict.DIFFERENT.words}
     rivals = [key for key in members if key != best and key not in lost]
     if rivals:
-        equal = all(pair.verdict == Verdict.EQUAL.words for pair in own if {pair.a, pair.b} & set(rivals))
-        how = f"equal within {comparison.margin * 100:g} %" if equal else "cannot be told apart"
-        ahead = f", ahead of {_list([labels[key] for key in members if key in lost])}" if lost else ""
-        return f"{_list([labels[key] for key in (best, *rivals)])}: {how}{ahead}."
+        close = [pair for pair in own if {pair.a, pair.b} & set(rivals)]
+        equal = all(pair.verdict == Verdict.EQUAL.words for pair in close)
+        how = f"are equally fast within {comparison.margin * 100:g} %" if equal else "cannot be told apart"
+        ratio = f" ({_ratio(close[0])})" if len(close) == 1 else ""
+        ahead = f", ahead of {_list([names[key] for key in members if key in lost])}" if lost else ""
+        return _Clause(whole=f"{where}{_list([names[key] for key in (best, *rivals)])} {how}{ratio}{ahead}")
     closest = min(own, key=lambda pair: pair.ratio or 0.0)
+    of_all = f"the fastest of {len(members)}: " if len(members) > 2 else ""
+    next_best = f"{names[closest.b]}, the next" if len(members) > 2 else names[closest.b]
     note = f"; {closest.note}" if closest.note else ""
-    return (
-        f"{labels[best]} is the fastest of {len(members)}: {ratio_text(closest)} × as fast as "
-        f"{labels[closest.b]} ({evidence_of(closest)}{note})."
+    return _Clause(
+        whole=f"{where}{names[best]} is {of_all}{_factor(closest)} × as fast as {next_best} ({_sure(closest)}{note})",
+        about=(names[best], names[closest.b], note) if where else (),
+        short=f"{where}{_factor(closest)} ×",
     )
+
+
+def _told_apart(comparison: Comparison, rows: Sequence[Row]) -> tuple[Mapping[str, str], str]:
+    """Row key → what sets it apart from the other rows here, and what they all share: "with 2 workers, "."""
+    parts = {row.key: row.label.split(" · ") for row in rows}
+    shared = [part for part in parts[rows[0].key] if all(part in other for other in parts.values())]
+    names = {}
+    for row in rows:
+        own = [spoken_framework(row, comparison, part) for part in parts[row.key] if part not in shared]
+        names[row.key] = " · ".join(own) or row.label
+    return names, f"with {_phrase(shared, rows[0])}, " if shared else ""
+
+
+def _phrase(parts: Sequence[str], row: Row) -> str:
+    """Parts of a row's label as one would say them: "2 workers on 2 hosts over 1GbE"."""
+    text = ", ".join(part for part in parts if part != row.network)
+    return " ".join(words for words in (text, f"over {row.network}" if row.network in parts else "") if words)
 
 
 def _refusals(comparison: Comparison) -> list[str]:
@@ -91,26 +134,46 @@ def _speed(row: Row) -> float:
     return row.throughput.value if row.throughput else 0.0
 
 
-def _scaling(base: Row, row: Row) -> str:
+def _factor(pair: PairVerdict) -> str:
+    return numbers.value(as_quantity(pair))
+
+
+def _sure(pair: PairVerdict) -> str:
+    return _interval(numbers.interval(as_quantity(pair)), pair.n_runs)
+
+
+def _interval(ends: str | None, n_runs: int, unit: str = "") -> str:
+    return f"95 % interval {ends}{unit}" if ends else f"{numbers.counted(n_runs, 'run')}: no interval"
+
+
+def _ratio(pair: PairVerdict) -> str:
+    return f"ratio {_factor(pair)}, {_sure(pair)}"
+
+
+def _scaling(comparison: Comparison, family: ScalingFamily) -> _Clause:
+    base, row = family.base, family.rows[-1]
     speedup, efficiency = numbers.known(row.speedup), numbers.known(row.efficiency)
-    ends = numbers.interval(efficiency, 100)
-    sure = f"{ends} %, 95 %, n={efficiency.n_runs}" if ends else "one run: how sure is unknown"
+    sure = _interval(numbers.interval(efficiency, 100), efficiency.n_runs, " %")
     only = "only " if speedup.high is not None and speedup.high < 1 else ""
-    plural = "train" if row.workers > 1 else "trains"
     few, many = (one.label.split(" · ") for one in (base, row))
-    small, large = (" · ".join(part for part in one if part not in other) for one, other in ((few, many), (many, few)))
-    shared = " · ".join(part for part in many if part in few)
-    return (
-        f"{shared}{': ' if shared else ''}{large} {plural} {only}{numbers.value(speedup)} × as fast as {small} "
-        f"(efficiency {numbers.value(efficiency, 100)} %, {sure})."
+    small = _phrase([part for part in few if part not in many], base)
+    large = _phrase([part for part in many if part not in few], row)
+    shared = " · ".join(spoken_framework(row, comparison, part) for part in many if part in few)
+    plural = "train" if row.workers > 1 else "trains"
+    who = f"{shared}: " if shared else ""
+    gained = f"{only}{numbers.value(speedup)} ×"
+    share = f"efficiency {numbers.value(efficiency, 100)} %"
+    return _Clause(
+        whole=f"{who}{large} {plural} {gained} as fast as {small} ({share}, {sure})",
+        about=(large, small) if shared else (),
+        short=f"{who}{gained} ({share})",
     )
 
 
 def _alone(row: Row) -> str:
     throughput = numbers.known(row.throughput)
-    ends = numbers.interval(throughput)
-    sure = f"{ends}, 95 %, n={throughput.n_runs}" if ends else "one run: how sure is unknown"
-    return f"{row.label}: {numbers.value(throughput)} samples/s ({sure})."
+    sure = _interval(numbers.interval(throughput), throughput.n_runs)
+    return f"{row.label}: {numbers.value(throughput)} samples/s ({sure})"
 
 
 def _list(names: Sequence[str]) -> str:

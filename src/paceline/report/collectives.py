@@ -37,13 +37,8 @@ def collectives_text(found: Collectives, width: int = WIDTH) -> str:
     return "\n\n".join(section for section in sections if section)
 
 
-def collectives_answer(found: Collectives) -> str:
-    """One sentence a table: its smallest message and its best bandwidth."""
-    return " ".join(collectives_sentences(found))
-
-
 def collectives_sentences(found: Collectives) -> list[str]:
-    """The same, one by one."""
+    """One sentence per table: its smallest message and its best bandwidth."""
     said = []
     for table in found.tables:
         if table.sizes:

@@ -23,15 +23,28 @@ def fairness_sentences(proofs: Sequence[Proof]) -> list[str]:
     return sentences
 
 
+def fairness_in_short(proofs: Sequence[Proof]) -> list[str]:
+    """Whether what was compared computes the same, in a sentence; each proof that fails or is missing by itself."""
+    agreeing = list(dict.fromkeys(proof.name for proof in proofs if proof.verdict == AGREES))
+    learning = any(proof.verdict == AGREES and proof.strategy_class != EXACT for proof in proofs)
+    does = "compute what they promise" if learning else "compute the same as the float64 reference"
+    agreed = [f"{', '.join(agreeing)} {does}"] if agreeing else []
+    return [*agreed, *_refused(proofs)]
+
+
 def proof_sentences(proofs: Sequence[Proof]) -> list[str]:
     """The same without what still differs."""
-    sentences = [_agreement(workload, mine) for workload, mine in _by_workload(proofs) if mine]
+    return [*(_agreement(workload, mine) for workload, mine in _by_workload(proofs) if mine), *_refused(proofs)]
+
+
+def _refused(proofs: Sequence[Proof]) -> list[str]:
+    """Proofs that fail or are missing."""
     refused: dict[tuple[str, str], list[str]] = {}
     for proof in proofs:
         if proof.verdict != AGREES:
             why = f"{proof.verdict}: {'; '.join(proof.reasons)}"
             refused.setdefault((proof.name, why), []).append(f"{proof.workload}, {_workers(proof)}")
-    return sentences + [f"{name} on {' and on '.join(where)}: {why}" for (name, why), where in refused.items()]
+    return [f"{name} on {' and on '.join(where)}: {why}" for (name, why), where in refused.items()]
 
 
 def fairness_table(proofs: Sequence[Proof], width: int) -> str:

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import textwrap
 from collections.abc import Iterable
+
+_UNIT = re.compile(r"(?<=\d) (?=[%×]|(?:[mµn]?s|[KMGT]iB)\b)")
+"""The blank between a number and its unit."""
+_STAYS = "\u00a0"
+"""A blank where no line ends."""
 
 
 def items(heading: str, lines: Iterable[str], width: int) -> str:
@@ -18,10 +24,10 @@ def paragraph(text: str, width: int) -> str:
 
 def wrap(text: str, width: int, *, first: str = "", rest: str = "") -> str:
     return textwrap.fill(
-        text,
+        _UNIT.sub(_STAYS, text),
         width,
         initial_indent=first,
         subsequent_indent=rest,
         break_long_words=False,
         break_on_hyphens=False,
-    )
+    ).replace(_STAYS, " ")

@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 
 from paceline.compare.quantity import Quantity
+from paceline.stats import LEAST_RUNS
 
 DIGITS_ALONE = 3
 """Significant digits of a number without interval: more would claim what one run cannot know."""
@@ -30,6 +31,18 @@ def known(quantity: Quantity | None) -> Quantity:
 def plain(quantity: Quantity | None) -> str:
     """E.g. "812 (801–823)"."""
     return NOTHING if quantity is None else _text(quantity, "")
+
+
+def over_runs(quantity: Quantity | None) -> str:
+    """The same, and where there is no interval, why: "106 (2 runs: no interval)"."""
+    if quantity is None or quantity.low is not None or quantity.n_runs >= LEAST_RUNS:
+        return plain(quantity)
+    return f"{plain(quantity)} ({counted(quantity.n_runs, 'run')}: no interval)"
+
+
+def counted(number: int, what: str) -> str:
+    """E.g. "1 run", "3 runs"."""
+    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 def seconds(quantity: Quantity | None) -> str:
@@ -58,7 +71,7 @@ def share(fraction: float) -> str:
 
 
 def interval(quantity: Quantity, factor: float = 1.0) -> str | None:
-    """The two ends, e.g. "1.27–1.35", or None with one run."""
+    """The two ends, e.g. "1.27–1.35", or None with fewer than three runs."""
     scaled = quantity.times(factor)
     if scaled.low is None or scaled.high is None:
         return None

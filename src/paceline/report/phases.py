@@ -11,7 +11,6 @@ from paceline.compare import Comparison, Phase, Quantity, Row
 from paceline.record.phases import FUSED
 from paceline.report import numbers
 from paceline.report.glyphs import PHASES, REST
-from paceline.report.names import Names
 from paceline.report.table import Column, draw
 
 BAR = 30
@@ -34,7 +33,7 @@ APART = {
 HOW_DERIVED = HOW | {"timers": "timers of further steps, taken apart"}
 
 
-def phase_table(comparison: Comparison, names: Names, width: int) -> str:
+def phase_table(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
     """One bar a row, cut in proportion to its measured phases, and the shares in numbers; "" with no phases."""
     rows = [row for row in comparison.rows if row.phases]
     if not rows:
@@ -51,7 +50,7 @@ def phase_table(comparison: Comparison, names: Names, width: int) -> str:
     if set(rest) - {"0 %", "<1 %"}:
         columns.append(Column(header=REST, cells=rest))
         signs["other"] = REST
-    origin = _origin({names.of[row.key]: _provenance(row.phases) for row in rows}, HOW)
+    origin = _origin({names[row.key]: _provenance(row.phases) for row in rows}, HOW)
     key = legend({sign: phase for phase, sign in signs.items()}, width)
     # What is mixed inside a fused step is told where it is derived.
     notes = _mixed_lines([row for row in rows if FUSED not in row.phases], names, width)
@@ -68,7 +67,7 @@ def phase_bar(row: Row, signs: Mapping[str, str], length: int = BAR) -> str:
     return bar.ljust(length, REST)
 
 
-def derived_table(comparison: Comparison, names: Names, width: int) -> str:
+def derived_table(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
     """What is inside fused steps, where it was derived; "" where nothing was."""
     rows = [row for row in comparison.rows if row.phases_derived]
     if not rows:
@@ -77,7 +76,7 @@ def derived_table(comparison: Comparison, names: Names, width: int) -> str:
     columns = [
         Column(header=phase, cells=tuple(_derived(row.phases_derived.get(phase)) for row in rows)) for phase in phases
     ]
-    origin = _origin({names.of[row.key]: _provenance(row.phases_derived) for row in rows}, HOW_DERIVED)
+    origin = _origin({names[row.key]: _provenance(row.phases_derived) for row in rows}, HOW_DERIVED)
     heading = "inside the fused step, derived"
     return "\n".join(
         [
@@ -89,7 +88,7 @@ def derived_table(comparison: Comparison, names: Names, width: int) -> str:
     )
 
 
-def communication_table(comparison: Comparison, names: Names, width: int) -> str:
+def communication_table(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
     """Transfer and waiting, where several ranks timed their communication; "" where none did."""
     rows = [row for row in comparison.rows if row.communication_transfer_s is not None]
     if not rows:
@@ -107,7 +106,7 @@ def communication_table(comparison: Comparison, names: Names, width: int) -> str
     return draw(_first(rows, names), columns, width)
 
 
-def apart_line(comparison: Comparison, names: Names) -> str:
+def apart_line(comparison: Comparison, names: Mapping[str, str]) -> str:
     """What the measured steps do not contain, the longest of each; "" where nothing is known."""
     parts = []
     for field, word in APART.items():
@@ -144,8 +143,8 @@ def _provenance(phases: Mapping[str, Phase]) -> str:
     return ", ".join(dict.fromkeys(phase.by for phase in phases.values()))
 
 
-def _first(rows: Iterable[Row], names: Names) -> Column:
-    return Column(header="", cells=tuple(names.of[row.key] for row in rows), right=False)
+def _first(rows: Iterable[Row], names: Mapping[str, str]) -> Column:
+    return Column(header="configuration", cells=tuple(names[row.key] for row in rows), right=False, wraps=True)
 
 
 def _derived(phase: Phase | None) -> str:
@@ -154,20 +153,20 @@ def _derived(phase: Phase | None) -> str:
     return BELOW_NOISE if phase.below_noise else f"{numbers.seconds_alone(phase.time)}, {numbers.share(phase.share)}"
 
 
-def _longest(told: Mapping[str, Quantity], names: Names, n_rows: int) -> str:
+def _longest(told: Mapping[str, Quantity], names: Mapping[str, str], n_rows: int) -> str:
     longest = max(told, key=lambda key: told[key].value)
     text = numbers.seconds_alone(told[longest])
     if n_rows == 1:
         return text
-    return f"{'up to ' if len(told) > 1 else ''}{text} ({names.of[longest]})"
+    return f"{'up to ' if len(told) > 1 else ''}{text} ({names[longest]})"
 
 
-def _mixed_lines(rows: Iterable[Row], names: Names, width: int) -> list[str]:
+def _mixed_lines(rows: Iterable[Row], names: Mapping[str, str], width: int) -> list[str]:
     """One note for each thing that phases hide: "communication and update cannot be told apart (…): rows"."""
     rows_of: dict[str, list[str]] = {}
     for row in rows:
         if row.phases_mixed:
             *others, last = row.phases_mixed.phases
             what = f"{', '.join(others)} and {last} cannot be told apart ({row.phases_mixed.why})"
-            rows_of.setdefault(what, []).append(names.of[row.key])
+            rows_of.setdefault(what, []).append(names[row.key])
     return [textwrap.fill(f"{what}: {', '.join(listed)}", width) for what, listed in rows_of.items()]

@@ -13,6 +13,7 @@ from paceline.compare import (
     Note,
     PairVerdict,
     Quantity,
+    RowWarning,
 )
 from paceline.report import numbers
 from paceline.stats import Verdict
@@ -61,6 +62,24 @@ def warning_sentences(comparison: Comparison, names: Mapping[str, str]) -> list[
     return lines
 
 
+def warnings_in_short(comparison: Comparison) -> list[str]:
+    """Each warning once: in how many runs, what was seen in one of them, and what to do.
+
+    That times are simulated is said beside the answer.
+    """
+    total = sum(row.n_runs for row in comparison.rows)
+    seen: dict[str, list[RowWarning]] = {}
+    for row in comparison.rows:
+        for warning in row.warnings:
+            if warning.code != "simulated":
+                seen.setdefault(warning.code, []).append(warning)
+    return [
+        f"{code} ({sum(one.n_runs for one in warnings)} of {numbers.counted(total, 'run')}): {warnings[0].message}"
+        f"{f'. Do: {warnings[0].hint}' if warnings[0].hint else ''}"
+        for code, warnings in seen.items()
+    ]
+
+
 def note_sentences(notes: Sequence[Note]) -> list[str]:
     """What was kept apart, and what to type about it."""
     return [f"{note.message}{f'; {note.hint}' if note.hint else ''}" for note in notes]
@@ -93,7 +112,7 @@ def verdict_sentence(pair: PairVerdict, names: Mapping[str, str]) -> str:
 def factor_text(factor: Factor) -> str:
     """What makes most of a difference, or at least more of it than any other part."""
     how = ", derived" if factor.derived else ""
-    text = f"{_part_of_it(factor.share)} in {factor.phase}: {format_seconds(factor.seconds)} a step{how}"
+    text = f"{_part_of_it(factor.share)} in {factor.phase}: {format_seconds(factor.seconds)} per step{how}"
     return f"{text} (they differ in {'; '.join(factor.differing)})" if factor.differing else text
 
 

@@ -1,5 +1,6 @@
-"""A comparison as text for a terminal: tables, bars, warnings, verdicts. Finished numbers in, strings out.
+"""A comparison as text for a terminal: the answer and its caution, one table, and below it what they rest on.
 
+Finished numbers in, strings out.
 Works without colour, at 80 columns, and after `glyphs.for_encoding` in plain ASCII. No number is ever cut.
 """
 
@@ -9,12 +10,12 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from paceline.compare import Collectives, Comparison, Proof, Row
 from paceline.report import numbers
-from paceline.report.answer import answer, answer_sentences
+from paceline.report.answer import answer_sentences
+from paceline.report.cautions import cautions
 from paceline.report.charts import scaling_charts
-from paceline.report.collectives import collectives_answer, collectives_sentences, collectives_text
-from paceline.report.fairness import fairness_sentences, fairness_table
+from paceline.report.collectives import collectives_sentences, collectives_text
+from paceline.report.fairness import fairness_in_short, fairness_sentences, fairness_table
 from paceline.report.lists import items, paragraph, wrap
-from paceline.report.names import Names, name_rows
 from paceline.report.phases import apart_line, communication_table, derived_table, phase_table
 from paceline.report.sentences import (
     failure_sentences,
@@ -22,6 +23,7 @@ from paceline.report.sentences import (
     unscaled_sentences,
     verdict_sentences,
     warning_sentences,
+    warnings_in_short,
 )
 from paceline.report.table import Column, draw
 from paceline.units import format_bytes
@@ -30,41 +32,77 @@ WIDTH = 80
 """Of a terminal that says nothing about itself."""
 
 
-def comparison_table(comparison: Comparison, width: int = WIDTH) -> str:
-    """Everything that `compare` shows: numbers, phases, scaling, verdicts, failures, warnings, notes."""
-    names = name_rows(comparison, width)
+MOST_SENTENCES = 2
+"""Of an answer that is said before the table."""
+MORE = "(phases, CPU, memory, and warnings and fairness at length: add --all)"
+
+
+def comparison_table(comparison: Comparison, width: int = WIDTH, *, details: bool = False) -> str:
+    """Everything that `compare` shows: answer, caution, one table, charts, verdicts, failures, warnings, notes.
+
+    Args:
+        details: with phases, CPU, memory, the proof of fairness, and each warning with all its rows.
+    """
+    names = {row.key: row.label for row in comparison.rows}
     if not comparison.rows:
         return "nothing recorded yet"
     sections = [
+        answer_lines(comparison, width),
         paragraph(comparison.shared, width),
-        names.legend,
         measurement_table(comparison, names, width),
-        phase_table(comparison, names, width),
-        derived_table(comparison, names, width),
-        communication_table(comparison, names, width),
-        paragraph(apart_line(comparison, names), width),
+        *(_parts(comparison, names, width) if details else ()),
         scaling_charts(comparison, names, width),
         verdict_lines(comparison, names, width),
-        fairness_lines(comparison.proofs, width),
+        fairness_lines(comparison.proofs, width, details=details),
         failure_lines(comparison, names, width),
-        warning_lines(comparison, names, width),
+        warning_lines(comparison, names, width, details=details),
         note_lines(comparison, width),
+        "" if details else MORE,
     ]
     return "\n\n".join(section for section in sections if section)
 
 
-def results_text(found: Comparison | Collectives, width: int = WIDTH) -> str:
-    """What was measured, whichever sort of study it was."""
-    return collectives_text(found, width) if isinstance(found, Collectives) else comparison_table(found, width)
+def _parts(comparison: Comparison, names: Mapping[str, str], width: int) -> list[str]:
+    """What a step consists of and what it takes."""
+    return [
+        usage_table(comparison, names, width),
+        phase_table(comparison, names, width),
+        derived_table(comparison, names, width),
+        communication_table(comparison, names, width),
+        paragraph(apart_line(comparison, names), width),
+    ]
+
+
+def results_text(found: Comparison | Collectives, width: int = WIDTH, *, details: bool = False) -> str:
+    """What was measured, whichever sort of study it was, the answer first."""
+    if isinstance(found, Collectives):
+        return f"{answer_lines(found, width)}\n\n{collectives_text(found, width)}"
+    return comparison_table(found, width, details=details)
+
+
+def answer_lines(found: Comparison | Collectives, width: int) -> str:
+    """The verdict, and its caution beside it."""
+    sentences = _verdict(found)
+    left = len(sentences) - MOST_SENTENCES
+    more = f" ({left} more below.)" if left > 0 else ""
+    lines = [paragraph(f"Answer: {' '.join(sentences[:MOST_SENTENCES])}{more}", width)]
+    if careful := cautions(found):
+        said = " ".join(careful)
+        lines.append(paragraph(f"Caution: {said[0].lower()}{said[1:]}", width))
+    return "\n".join(lines)
 
 
 def results_answer(found: Comparison | Collectives) -> str:
-    """The answer in a sentence or some."""
-    return collectives_answer(found) if isinstance(found, Collectives) else answer(found)
+    """The answer and its caution in a sentence or some."""
+    return " ".join(results_sentences(found))
 
 
 def results_sentences(found: Comparison | Collectives) -> list[str]:
     """The same, one part after the other; the first is the one to remember."""
+    return [*_verdict(found), *cautions(found)]
+
+
+def _verdict(found: Comparison | Collectives) -> list[str]:
     return collectives_sentences(found) if isinstance(found, Collectives) else answer_sentences(found)
 
 
@@ -77,8 +115,9 @@ def report(
     environments: Iterable[Mapping[str, object]] = (),
     command: str = "",
     width: int = WIDTH,
+    details: bool = False,
 ) -> str:
-    """One readable text: question, answer, numbers, machine, environment, how to repeat it.
+    """One readable text: answer, question, numbers, machine, environment, how to repeat it.
 
     Args:
         study: its name.
@@ -88,10 +127,11 @@ def report(
         environments: facts about each environment, fingerprint included.
         command: what to type to do it all again.
         width: of the page, in characters.
+        details: as of `comparison_table`.
     """
-    title = f"# {study}"
-    parts = [title, paragraph(question, width), paragraph(f"Answer: {results_answer(results)}", width)]
-    parts += ["## Measured", results_text(results, width)]
+    asked = f"Study {study}: {question}" if question else f"Study {study}"
+    answered, measured = results_text(results, width, details=details).split("\n\n", 1)
+    parts = [answered, paragraph(asked, width), "## Measured", measured]
     for heading, facts in (("## Machine", machines), ("## Environment", environments)):
         if blocks := [_facts(one, width) for one in facts]:
             parts += [heading, *blocks]
@@ -100,33 +140,50 @@ def report(
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def measurement_table(comparison: Comparison, names: Names, width: int) -> str:
-    """Throughput, step time, efficiency, CPU and memory, each with its 95 % interval, and the runs."""
+def measurement_table(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
+    """Throughput with its 95 % interval, step time, efficiency and the runs: what fits 80 columns."""
     rows = comparison.rows
-
-    def column(header: str, cells: Iterable[str]) -> Column:
-        return Column(header=header, cells=tuple(cells))
-
-    scaled = [column("efficiency", (shown_efficiency(row) for row in rows))]
+    # A column that says the same in every row takes room from the names.
+    alike = all(row.outcome == "ok" and row.n_runs == rows[0].n_runs for row in rows)
+    efficiencies = [_column("efficiency", (shown_efficiency(row) for row in rows))]
     columns = [
-        column("runs", (shown_runs(row) for row in rows)),
-        column("samples/s", (numbers.plain(row.throughput) for row in rows)),
-        column("step", (numbers.seconds(row.step_s) for row in rows)),
-        *(scaled if any(row.efficiency for row in rows) else []),
-        column("CPU", (numbers.percent(row.cpu_utilisation) for row in rows)),
-        column("memory", (numbers.size(row.peak_rss_bytes) for row in rows)),
+        _column("samples/s", (numbers.over_runs(row.throughput) for row in rows)),
+        _column("step time", (numbers.seconds_alone(row.step_s) if row.step_s else numbers.NOTHING for row in rows)),
+        *(efficiencies if any(row.efficiency for row in rows) else []),
+        *([] if alike else [_column("runs", (shown_runs(row) for row in rows))]),
     ]
-    first = Column(header="", cells=tuple(names.of[row.key] for row in rows), right=False)
-    table = draw(first, columns, width)
-    return f"{table}\n(in brackets: 95 % interval of the mean over runs)" if "(" in table else table
+    table = draw(_names_column(rows, names), columns, width)
+    known = any(row.throughput and row.throughput.low is not None for row in rows)
+    legend = [f"{numbers.counted(rows[0].n_runs, 'run')} each"] if alike else []
+    legend += ["in brackets: 95 % interval of the mean over runs"] if known else []
+    return "\n".join([table, paragraph(f"({'; '.join(legend)})", width)] if legend else [table])
 
 
-def verdict_lines(comparison: Comparison, names: Names, width: int) -> str:
-    return items("Verdicts", verdict_sentences(comparison, names.of), width)
+def usage_table(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
+    """Step time, CPU and memory, each with its 95 % interval."""
+    rows = comparison.rows
+    columns = [
+        _column("step time", (numbers.seconds(row.step_s) for row in rows)),
+        _column("CPU", (numbers.percent(row.cpu_utilisation) for row in rows)),
+        _column("memory", (numbers.size(row.peak_rss_bytes) for row in rows)),
+    ]
+    return draw(_names_column(rows, names), columns, width)
 
 
-def fairness_lines(proofs: Sequence[Proof], width: int) -> str:
-    return items("Fairness", fairness_sentences(proofs), width)
+def _column(header: str, cells: Iterable[str]) -> Column:
+    return Column(header=header, cells=tuple(cells))
+
+
+def _names_column(rows: Sequence[Row], names: Mapping[str, str]) -> Column:
+    return Column(header="configuration", cells=tuple(names[row.key] for row in rows), right=False, wraps=True)
+
+
+def verdict_lines(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
+    return items("Verdicts", verdict_sentences(comparison, names), width)
+
+
+def fairness_lines(proofs: Sequence[Proof], width: int, *, details: bool = True) -> str:
+    return items("Fairness", fairness_sentences(proofs) if details else fairness_in_short(proofs), width)
 
 
 def fairness_report(proofs: Sequence[Proof], width: int = WIDTH) -> str:
@@ -136,12 +193,13 @@ def fairness_report(proofs: Sequence[Proof], width: int = WIDTH) -> str:
     return f"{fairness_table(proofs, width)}\n\n{fairness_lines(proofs, width)}"
 
 
-def failure_lines(comparison: Comparison, names: Names, width: int) -> str:
-    return items("Not ok", failure_sentences(comparison, names.of), width)
+def failure_lines(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
+    return items("Not ok", failure_sentences(comparison, names), width)
 
 
-def warning_lines(comparison: Comparison, names: Names, width: int) -> str:
-    return items("Warnings", warning_sentences(comparison, names.of), width)
+def warning_lines(comparison: Comparison, names: Mapping[str, str], width: int, *, details: bool) -> str:
+    sentences = warning_sentences(comparison, names) if details else warnings_in_short(comparison)
+    return items("Warnings", sentences, width)
 
 
 def note_lines(comparison: Comparison, width: int) -> str:

@@ -42,7 +42,11 @@ class Example:
 def examples() -> dict[str, Example]:
     """Name → shipped study; those that need nothing beside them first."""
     place = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT
-    paths = [path for folder in _FOLDERS for path in sorted((place / folder).rglob("*.toml"), key=lambda p: p.stem)]
+    paths = [
+        path
+        for folder in _FOLDERS
+        for path in sorted((place / folder).rglob("*.toml"), key=lambda path: (len(path.parts), path.stem))
+    ]
     loaded = [(path, load_study(path)) for path in paths]
     return {
         study.name: Example(name=study.name, question=study.question, path=path, files=_files(study))

@@ -14,6 +14,7 @@ Pure and deterministic: the bootstrap has a fixed seed. Knows nothing of trials,
 
 from paceline.stats.means import (
     BOOTSTRAP_FROM,
+    LEAST_RUNS,
     LEVEL,
     MARGIN,
     Interval,
@@ -32,6 +33,7 @@ from paceline.stats.verdict import ALPHA, Verdict, holm, verdict
 __all__ = [
     "ALPHA",
     "BOOTSTRAP_FROM",
+    "LEAST_RUNS",
     "LEVEL",
     "MARGIN",
     "Drift",

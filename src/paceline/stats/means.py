@@ -16,6 +16,9 @@ from paceline.stats.checked import RELATIVE_ROUNDING, Floats, checked
 LEVEL = 0.95
 """Confidence of every interval unless another is asked for: what readers take an error bar to mean."""
 
+LEAST_RUNS = 3
+"""Fewer runs give no interval: with two, t has one degree of freedom and the interval spans orders of magnitude."""
+
 MARGIN = 0.02
 """Two trials within 2 % count as equal. Link order or the size of the environment variables alone can move
 one program by more than that (Mytkowicz et al., "Producing wrong data without doing anything obviously

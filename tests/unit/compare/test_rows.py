@@ -175,7 +175,7 @@ def test_labels_say_only_what_sets_rows_apart():
     comparison = compare([make_record(knobs={"overlap": o, "bucket": 25}) for o in (True, False)])
 
     assert [row.label for row in comparison.rows] == ["overlap=on", "overlap=off"]
-    assert comparison.shared == "torch ddp · resnet20 · batch 32 a worker · 2 workers · 1 thread a worker · cpu"
+    assert comparison.shared == "torch ddp · resnet20 · batch 32 per worker · 2 workers · 1 thread per worker · cpu"
 
 
 def test_knobs_of_one_framework_do_not_clutter_the_labels_of_two():

@@ -92,7 +92,7 @@ def test_where_nothing_holds_it_back_computing_is_named():
     (only,) = found(shares(input=0.01))
 
     assert only.cause == COMPUTE
-    assert only.sentence.startswith("Nothing holds it back but computing")
+    assert only.sentence.startswith("Compute-bound: computation is")
 
 
 def test_every_cause_has_a_sentence_and_evidence():
@@ -136,7 +136,7 @@ def test_too_many_threads_are_counted():
     )
     finding = found(shares(contention_for_cores=0.4), crowded)[0]
 
-    assert "4 of them want 2 cores" in finding.sentence
+    assert "4 of them compete for 2 cores" in finding.sentence
     assert finding.change.axes == {"cluster.threads_per_worker": 1}
     assert finding.change.gain == promised(pytest.approx(1 / 0.6), 1.0, pytest.approx(2 / 0.6))
 

@@ -278,7 +278,7 @@ def test_one_run_is_not_considered_and_what_failed_is_not_predicted():
 
 
 def test_nothing_measured_twice_says_what_to_type():
-    with pytest.raises(PacelineError, match="no trial has two good runs") as error:
+    with pytest.raises(PacelineError, match="at least two successful runs") as error:
         survey(known_from([make_record(trial=trial_of())]), asked())
     assert "paceline run" in error.value.hint
 

@@ -108,7 +108,7 @@ def test_axis_says_when_it_does_not_begin_at_zero():
 
 
 def test_interval_that_is_wider_than_the_picture_is_cut_and_says_so():
-    wild = compare([make_record(step_s=s, repeat=r) for r, s in enumerate((0.02, 0.2))])
+    wild = compare([make_record(step_s=s, repeat=r) for r, s in enumerate((0.02, 0.2, 0.02))])
     (figure,) = contest_figures(wild)
 
     assert "An arrow" in figure.caption
@@ -175,7 +175,7 @@ def over(*networks, **changes):
 def test_networks_share_a_figure_and_name_its_curves():
     (figure,) = scaling_figures(compare(over("1GbE", "100Mbit")), {})
 
-    assert figure.title == "Weak scaling · resnet20 · batch 32 a worker"
+    assert figure.title == "Weak scaling · resnet20 · batch 32 per worker"
     assert {line["family"] for line in rows_of(figure)} == {"1GbE", "100Mbit"}
     assert len(marks(figure)) == 2 * 2 * 3
 

@@ -19,7 +19,7 @@ def test_pull_request_gets_answer_table_verdicts_findings_and_folded_warnings():
 
     parts = [
         "## study",
-        "**4 workers · k=0 is the fastest of 2",
+        "**With 4 workers, k=0 is 1.2",
         "> How well",
         "Recommended: Take two",
         "| trial | runs |",

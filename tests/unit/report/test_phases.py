@@ -8,10 +8,15 @@ import pytest
 
 from paceline.compare import compare
 from paceline.report.glyphs import for_encoding
-from paceline.report.text import comparison_table
+from paceline.report.text import WIDTH, comparison_table
 from records import fused_record, make_record
 
 SECONDS = {"forward": 0.018, "backward": 0.034, "update": -0.002}
+
+
+def whole_table(comparison, width=WIDTH):
+    """Phases are among the details."""
+    return comparison_table(comparison, width, details=True)
 
 
 def fused(count=3, **changes):
@@ -23,7 +28,7 @@ def repeats(count=3, **changes):
 
 
 def test_derived_phases_are_called_derived_and_by_what():
-    text = comparison_table(compare(fused()))
+    text = whole_table(compare(fused()))
 
     assert "inside the fused step, derived\n" in text
     assert "derived by differences of separate programs\n" in text
@@ -32,7 +37,7 @@ def test_derived_phases_are_called_derived_and_by_what():
 
 
 def test_negative_time_is_below_noise():
-    text = comparison_table(compare(fused()))
+    text = whole_table(compare(fused()))
 
     assert "≈ 0 (below noise)" in text
     assert "-2" not in text
@@ -40,17 +45,17 @@ def test_negative_time_is_below_noise():
 
 
 def test_rows_with_phases_of_different_origin_say_so_each():
-    text = comparison_table(compare([*repeats(phases_by="law", simulated=True), *fused()]))
+    text = whole_table(compare([*repeats(phases_by="law", simulated=True), *fused()]))
 
     assert re.search(r"phases by a law: torch ddp\b.*; all others by timers", " ".join(text.split()))
 
 
 def test_exchange_and_waiting_are_two_numbers_where_ranks_timed_them():
-    text = comparison_table(compare(repeats()))
+    text = whole_table(compare(repeats()))
 
     assert re.search(r"communication \(transfer\) +waiting", text)
-    assert "waiting" not in comparison_table(compare(repeats(workers=1)))
-    assert "waiting" not in comparison_table(compare(fused()))
+    assert "waiting" not in whole_table(compare(repeats(workers=1)))
+    assert "waiting" not in whole_table(compare(fused()))
 
 
 def test_what_comes_before_the_steps_is_one_sentence():
@@ -69,7 +74,7 @@ def test_compilation_is_in_the_set_up_or_in_the_first_step():
 
 
 def apart_from_steps(*records):
-    text = comparison_table(compare(records))
+    text = whole_table(compare(records))
     (paragraph,) = [one for one in text.split("\n\n") if one.startswith("Apart from the measured steps")]
     return " ".join(paragraph.split())
 
@@ -78,16 +83,16 @@ def test_phases_that_cannot_be_told_apart_are_noted_under_the_table_that_shows_t
     mixed = {"phases_mixed": {"phases": ["update", "communication"], "why": "the store updates"}}
     note = "communication and update cannot be told apart (the store updates): "
 
-    timed = " ".join(comparison_table(compare([*repeats(facts=mixed), *fused()]), 200).split())
-    derived = " ".join(comparison_table(compare([*repeats(), *fused(facts=mixed)]), 200).split())
+    timed = " ".join(whole_table(compare([*repeats(facts=mixed), *fused()]), 200).split())
+    derived = " ".join(whole_table(compare([*repeats(), *fused(facts=mixed)]), 200).split())
 
     assert timed.count(note) == derived.count(note) == 1
     assert f"phases by timers {note}torch ddp" in timed
     assert f"derived by differences of separate programs {note}jax shard_map" in derived
-    assert "told apart (" not in comparison_table(compare([*repeats(), *fused()]))
+    assert "told apart (" not in whole_table(compare([*repeats(), *fused()]))
 
 
 @pytest.mark.parametrize("width", [80, 100])
 def test_no_line_is_wider_than_asked(width):
-    text = comparison_table(compare([*repeats(), *fused(compile_s=1.5)]), width)
+    text = whole_table(compare([*repeats(), *fused(compile_s=1.5)]), width)
     assert max(map(len, text.splitlines())) <= width

@@ -1,14 +1,15 @@
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from paceline.compare import Factor, compare
 from paceline.record.record import Doubt
-from paceline.report.answer import answer, answer_sentences
 from paceline.report.glyphs import for_encoding
 from paceline.report.sentences import factor_text
 from paceline.report.text import comparison_table, report
-from records import MACHINE, failed_record, make_record, make_trial
+from records import MACHINE, failed_record, make_record
 
 
 def repeats(count=3, **changes):
@@ -27,33 +28,95 @@ def knobs(*steps):
     return compare([r for k, s in enumerate(steps) for r in repeats(knobs={"k": k}, step_s=s)])
 
 
-def test_table_shows_each_number_with_its_interval():
+def test_answer_comes_first_and_its_caution_beside_it():
+    noisy = Doubt(code="noisy-neighbour", message="others took 40 % of the cores", hint="close them")
+    text = comparison_table(compare([r for n in (1, 2) for r in repeats(workers=n, doubts=(noisy,))]))
+    first, second, table, *_ = text.split("\n\n")
+
+    assert first.startswith("Answer: 2 workers train")
+    assert " ".join(first.split()).endswith(
+        "Caution: all runs were disturbed by other programs: treat this as preliminary."
+    )
+    assert second.startswith("torch ddp · resnet20")
+    assert table.startswith("configuration")
+
+
+def test_table_has_throughput_with_its_interval_step_time_efficiency_and_runs():
     text = comparison_table(scaling())
 
     line = next(line for line in text.splitlines() if line.startswith("2 workers"))
-    assert "torch ddp · resnet20" in text
-    assert line.split()[2] == "3"
-    assert "(" in line
-    assert " %" in line
-    assert "95 % interval" in text
+    assert re.search(r"\d \([\d.]+–[\d.]+\) +6\d\.\d ms +\d+.* % \(.*\)$", line)
+    assert "(3 runs each; in brackets: 95 % interval of the mean over runs)" in text
 
 
-@pytest.mark.parametrize("width", [60, 80, 120])
-def test_no_number_is_lost_and_no_line_is_wider_than_asked(width):
+def test_runs_are_a_column_where_they_differ():
+    text = comparison_table(compare([*repeats(workers=1), *repeats(4, workers=2)]))
+
+    lines = text.splitlines()
+    assert next(line for line in lines if line.startswith("configuration")).endswith("runs")
+    assert next(line for line in lines if line.startswith("2 workers")).endswith(" 4")
+
+
+@pytest.mark.parametrize("width", [80, 120, 160])
+def test_one_table_fits_the_width_and_nothing_else_is_wider(width):
     text = comparison_table(scaling(), width)
 
     assert max(map(len, text.splitlines())) <= width
-    for header in ("runs", "samples/s", "step", "efficiency", "CPU", "memory"):
+    assert text.count("configuration") == 1
+    for header in ("samples/s", "step time", "efficiency", "3 runs each"):
         assert header in text
     assert "…" not in text
 
 
-def test_long_names_become_numbers_with_a_legend():
-    values = ("a rather long value of a knob", "another rather long value of it")
+@pytest.mark.parametrize("width", [60, 80, 120])
+def test_no_number_is_lost_and_no_line_is_wider_than_asked(width):
+    text = comparison_table(scaling(), width, details=True)
+
+    assert max(map(len, text.splitlines())) <= width
+    for header in ("runs", "samples/s", "step time", "efficiency", "CPU", "memory", "the step"):
+        assert header in text
+    assert "…" not in text
+
+
+def test_what_most_do_not_ask_for_is_told_with_all():
+    short, whole = (comparison_table(scaling(), details=details) for details in (False, True))
+
+    assert "memory" in short.splitlines()[-1]
+    assert "add --all" in short
+    assert "forward" not in short
+    assert "forward" in whole
+    assert "--all" not in whole
+
+
+@pytest.mark.parametrize(("runs", "words"), [(1, "(1 run: no interval)"), (2, "(2 runs: no interval)")])
+def test_fewer_than_three_runs_have_no_interval(runs, words):
+    text = comparison_table(compare([make_record(step_s=0.05 + 0.02 * r, repeat=r) for r in range(runs)]), details=True)
+
+    assert words in text
+    assert "–" not in text
+    assert "fewer than three runs and so no intervals" in " ".join(text.split())
+
+
+def test_charts_of_one_workload_share_one_scale():
+    steps = {"torch": 0.05, "jax": 0.1}
+    text = comparison_table(
+        compare([r for f, s in steps.items() for n in (1, 2) for r in repeats(framework=f, workers=n, step_s=s)])
+    )
+    bars = [line.count("█") for line in text.splitlines() if "█" in line and "measured" not in line]
+
+    assert "torch ddp, samples/s" in text
+    assert "jax ddp, samples/s" in text
+    assert bars[0] == pytest.approx(2 * bars[2], abs=1)
+    assert bars[1] == pytest.approx(2 * bars[3], abs=1)
+
+
+def test_long_names_are_wrapped_in_one_table():
+    values = ("a rather long value of a knob that nobody abbreviates", "another rather long value of it, just as long")
     text = comparison_table(compare([r for v in values for r in repeats(knobs={"first_knob": v})]))
 
-    assert "[1] first_knob=a rather long value of a knob" in text
+    assert text.count("configuration") == 1
     assert max(map(len, text.splitlines())) <= 80
+    assert values[0] in " ".join(text.split("Verdicts")[1].split())
 
 
 def test_ascii_terminal_gets_the_same_table_with_the_same_columns():
@@ -66,7 +129,7 @@ def test_ascii_terminal_gets_the_same_table_with_the_same_columns():
 
 
 def test_phase_bar_is_cut_in_proportion():
-    text = comparison_table(compare(repeats(workers=1, step_s=0.05)))
+    text = comparison_table(compare(repeats(workers=1, step_s=0.05)), details=True)
 
     bar = next(line for line in text.splitlines() if "▓▓▓" in line)
     assert (bar.count("▓"), bar.count("▒")) == (10, 17)
@@ -103,11 +166,11 @@ def factor(share):
 @pytest.mark.parametrize(
     ("share", "words"),
     [
-        (0.35, "the largest part of it, 35 %, in update: 10 ms a step"),
-        (0.5, "the largest part of it, 50 %, in update: 10 ms a step"),
-        (0.8, "most of it, 80 %, in update: 10 ms a step"),
-        (1.001, "all of it in update: 10 ms a step"),
-        (1.3, "more than all of it, 130 %, in update: 10 ms a step"),
+        (0.35, "the largest part of it, 35 %, in update: 10 ms per step"),
+        (0.5, "the largest part of it, 50 %, in update: 10 ms per step"),
+        (0.8, "most of it, 80 %, in update: 10 ms per step"),
+        (1.001, "all of it in update: 10 ms per step"),
+        (1.3, "more than all of it, 130 %, in update: 10 ms per step"),
     ],
 )
 def test_how_much_of_a_difference_a_part_makes_is_said(share, words):
@@ -115,7 +178,7 @@ def test_how_much_of_a_difference_a_part_makes_is_said(share, words):
 
 
 def test_many_pairs_are_told_only_about_the_fastest():
-    text = comparison_table(knobs(*(0.05 + 0.01 * k for k in range(7))))
+    _, text = comparison_table(knobs(*(0.05 + 0.01 * k for k in range(7)))).split("Verdicts")
 
     assert text.count("× as fast as") == 6
     assert "(15 more pairs" in text
@@ -129,8 +192,11 @@ def test_failures_are_told_with_their_reason():
 
 def test_warning_is_told_once_with_its_rows_and_what_to_do():
     doubt = Doubt(code="spread", message="steps vary by 12 %", hint="close other programs")
-    text = comparison_table(compare([r for n in (1, 2) for r in repeats(workers=n, doubts=(doubt,))]))
+    comparison = compare([r for n in (1, 2) for r in repeats(workers=n, doubts=(doubt,))])
+    text = comparison_table(comparison, details=True)
+    short = " ".join(comparison_table(comparison).split())
 
+    assert "spread (6 of 6 runs): steps vary by 12 %. Do: close other programs" in short
     assert text.count("steps vary by 12 %") == 1
     assert "spread: 1 worker (3 of 3 runs)" in text
     assert "also 2 workers (3 of" in " ".join(text.split())
@@ -139,60 +205,6 @@ def test_warning_is_told_once_with_its_rows_and_what_to_do():
 
 def test_nothing_recorded_is_said():
     assert comparison_table(compare([])) == "nothing recorded yet"
-
-
-def test_answer_about_scaling_has_factor_efficiency_and_interval():
-    text = answer(scaling())
-
-    assert text.startswith("4 workers train 1.999 × as fast as 1 worker")
-    assert "(efficiency 49.98 %, 49.95–50.01 %, 95 %, n=3)" in text
-
-
-def test_answer_about_scaling_says_once_what_both_sizes_have_in_common():
-    both = [
-        make_record(workers=n, step_s=0.05 * n, repeat=r, batch=batch)
-        for batch in (8, 16)
-        for n in (1, 2)
-        for r in range(3)
-    ]
-    first, second, *_ = answer_sentences(compare(both))
-
-    assert first.startswith("batch 8 a worker: 2 workers train")
-    assert "as fast as 1 worker (efficiency" in first
-    assert second.startswith("batch 16 a worker: 2 workers train")
-
-
-def test_answer_names_the_fastest_and_the_next():
-    text = answer(knobs(0.06, 0.05, 0.08))
-
-    assert text.startswith("k=1 is the fastest of 3: 1.2")
-    assert "as fast as k=0" in text
-
-
-def test_answer_names_no_winner_where_none_is_proven():
-    assert answer(knobs(0.05, 0.0501, 0.08)) == "k=0 and k=1: equal within 2 %, ahead of k=2."
-
-
-def test_answer_does_not_rank_frameworks_without_proof():
-    jax = make_trial(framework="jax", strategy="flat", environment="jax")
-
-    text = answer(compare([*repeats(), *repeats(trial=jax)]))
-
-    assert text.startswith("1 pair not ranked: nothing can show that torch and jax")
-    assert "fastest" not in text
-
-
-def test_answer_of_one_run_does_not_claim_to_be_sure():
-    assert "one run: how sure is unknown" in answer(compare([make_record()]))
-
-
-def test_answer_says_when_nothing_ended_well():
-    assert answer(compare([])) == "No answer yet: nothing was run."
-    assert "no trial has a good run (2 workers: failed" in answer(compare([failed_record()]))
-
-
-def test_answer_says_when_time_is_simulated():
-    assert "simulated" in answer(compare(repeats(simulated=True)))
 
 
 def test_report_has_question_answer_machine_environment_and_the_command():
@@ -207,9 +219,8 @@ def test_report_has_question_answer_machine_environment_and_the_command():
     )
 
     order = [
-        "# quickstart",
-        "How well",
         "Answer: 4 workers",
+        "Study quickstart: How well",
         "samples/s",
         "## Machine",
         "memory: 16 GiB",
@@ -219,16 +230,3 @@ def test_report_has_question_answer_machine_environment_and_the_command():
     ]
     positions = [text.index(part) for part in order]
     assert positions == sorted(positions)
-
-
-def test_answer_begins_with_the_contest_of_most_workers():
-    records = [
-        r
-        for k, s in enumerate((0.06, 0.05))
-        for n in (1, 2, 4, 8)
-        for r in repeats(knobs={"k": k}, workers=n, step_s=s)
-    ]
-    first, second, third, rest, *_ = answer_sentences(compare(records))
-
-    assert [part.split(" ·")[0] for part in (first, second, third)] == ["8 workers", "4 workers", "2 workers"]
-    assert rest == "(1 more contest in the table.)"

@@ -112,8 +112,8 @@ def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
     sentences = []
     if len(batches) == 1:
         sentences.append(
-            f"only batch {next(iter(batches)):g} was run: what of a step grows with the batch is assumed to be nine "
-            "tenths; run another batch size"
+            f"only batch {next(iter(batches)):g} was run: we assume that 90 % of the step time grows with "
+            "the batch size; run another one"
         )
     most = max(one.conditions.workers for one in evidence.trainings)
     if most < 2 and not evidence.collectives:
@@ -121,7 +121,7 @@ def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
             "nothing was exchanged: latency and bandwidth are not known; run two workers, or probe the network"
         )
     elif "wire" in silent:
-        sentences.append("no link was the limit: how much of a link's bandwidth is reached is assumed to be 95 %")
+        sentences.append("the network was never saturated: we assume that 95 % of line rate is reached")
     elif "byte_s" in silent:
         sentences.append(
             "a link was the limit in every run: how fast the library is on a faster one is not known, and a step there "

@@ -47,7 +47,7 @@ def scaling_figures(comparison: Comparison, curves: Mapping[str, Sequence[Predic
 def _title(rows: Sequence[Row]) -> str:
     last = rows[-1]
     batch = (
-        f"batch {last.batch_global} in all" if last.scaling == "strong" else f"batch {last.batch_per_worker} a worker"
+        f"batch {last.batch_global} in all" if last.scaling == "strong" else f"batch {last.batch_per_worker} per worker"
     )
     return f"{last.scaling} scaling · {last.workload} · {batch}"
 

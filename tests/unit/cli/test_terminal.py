@@ -1,0 +1,139 @@
+"""Text on terminals and pipes: the same words, and colour only where it is wanted."""
+
+from __future__ import annotations
+
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from paceline.cli.terminal import put
+from street import command_environment, study_of, to_toml
+
+TEXT = "Answer: 2 workers train 1.9 × as fast (1.8–2.0).\nCaution: one run.\n\nWarnings\n  - spread: [1] …\nnext: paceline run"
+ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
+
+
+class Terminal(io.StringIO):
+    encoding = "utf-8"
+
+    def isatty(self) -> bool:
+        return True
+
+
+class Pipe(io.StringIO):
+    encoding = "utf-8"
+
+
+@pytest.fixture(autouse=True)
+def ordinary_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", "xterm-256color")
+    monkeypatch.delenv("NO_COLOR", raising=False)
+
+
+def shown(stream: io.StringIO) -> str:
+    put(TEXT, stream)
+    return stream.getvalue()
+
+
+def test_terminal_has_colour_and_the_same_words() -> None:
+    text = shown(Terminal())
+
+    assert "\x1b[1m" in text
+    assert ESCAPES.sub("", text) == TEXT + "\n"
+
+
+def test_pipe_has_the_words_alone() -> None:
+    assert shown(Pipe()) == TEXT + "\n"
+
+
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+def test_terminal_without_colour_has_no_escape_codes(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, value)
+
+    assert shown(Terminal()) == TEXT + "\n"
+
+
+def test_empty_no_color_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("NO_COLOR", "")
+
+    assert "\x1b[" in shown(Terminal())
+
+
+def test_long_line_is_left_to_the_terminal() -> None:
+    stream = Terminal()
+    put("x" * 300, stream)
+
+    assert stream.getvalue() == "x" * 300 + "\n"
+
+
+def on_a_terminal(folder: Path, *words: str, columns: int, **extra: str) -> str:
+    """What the real command line draws on a terminal of so many columns."""
+    main, other = pty.openpty()
+    environment = command_environment(folder, TERM="xterm-256color", COLUMNS=str(columns), LINES="24", **extra)
+    environment.pop("NO_COLOR", None) if "NO_COLOR" not in extra else None
+    process = subprocess.Popen(
+        [sys.executable, "-m", "paceline", *words], cwd=folder, env=environment, stdout=other, stderr=other
+    )
+    os.close(other)
+    drawn = b""
+    while True:
+        try:
+            part = os.read(main, 65536)
+        except OSError:  # the other end is closed
+            break
+        if not part:
+            break
+        drawn += part
+    os.close(main)
+    assert process.wait() == 0, drawn.decode()
+    return drawn.decode().replace("\r\n", "\n")
+
+
+@pytest.mark.parametrize("columns", [80, 160])
+def test_study_is_run_with_a_bar_and_no_line_wraps(columns: int, tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(to_toml(study_of(cluster={"workers_per_host": [1, 2]})), encoding="utf-8")
+    drawn = on_a_terminal(tmp_path, "run", "s.toml", columns=columns)
+    lines = [ESCAPES.sub("", line) for line in drawn.splitlines()]
+    bars = [line for line in lines if "━" in line]
+
+    assert len(bars) == 4
+    assert all("left" in line for line in bars)
+    assert max(len(line.rstrip()) for line in lines[: lines.index(bars[-1]) + 2]) <= columns
+    # Each bar is drawn once, and gives its line to the result: nothing is drawn while workers measure.
+    assert drawn.count("\x1b[1A\x1b[2K") == 4
+    assert "\x1b[?25l" not in drawn
+
+
+def test_json_is_the_same_on_a_terminal(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(to_toml(study_of()), encoding="utf-8")
+
+    drawn = on_a_terminal(tmp_path, "plan", "s.toml", "--json", columns=80)
+
+    assert drawn.startswith("{\n")
+    assert "\x1b" not in drawn
+
+
+@pytest.mark.parametrize("words", [("--version",), ("plan", "s.toml"), ("plan", "s.toml", "--json")])
+def test_rich_is_not_loaded_where_nothing_is_coloured(words: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(to_toml(study_of()), encoding="utf-8")
+    program = (
+        "import atexit, sys; from paceline.cli import main; "
+        "atexit.register(lambda: print('loaded', [m for m in ('rich', 'shtab') if m in sys.modules], file=sys.stderr)); "
+        f"main({list(words)!r})"
+    )
+    ended = subprocess.run(
+        [sys.executable, "-c", program],
+        cwd=tmp_path,
+        env=command_environment(tmp_path),
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert ended.stderr.endswith("loaded []\n")
