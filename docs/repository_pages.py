@@ -1,8 +1,8 @@
 """Brings into the site what pages link to outside of docs/: a hook of MkDocs, used by `make docs`.
 
 ARCHITECTURE.md, a study or a program is linked on a page by its place in the repository, which is right on GitHub and
-in an editor. In the site such a file is a page under `repository/`: Markdown as it is, anything else as a listing. Links
-are turned to where the pages are in the site.
+in an editor. In the site such a file is a page under `repository/`: Markdown as it is, anything else as a listing.
+Links are turned to where the pages are in the site.
 """
 
 from __future__ import annotations

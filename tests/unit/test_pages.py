@@ -39,6 +39,7 @@ YOURS = {
     "mine.toml",
     "report.md",
     "samples/",
+    "site/",
     "study.toml",
     "train.py",
     "model.py",
