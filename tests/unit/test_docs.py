@@ -258,6 +258,16 @@ def test_worker_is_installed_from_this_repository_as_long_as_no_index_has_it() -
     assert set(places) == {ROOT / "packaging" / "worker"}
 
 
+def test_readme_is_two_screens_with_a_picture_and_an_answer_as_the_terminal_gives_it() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    answer = re.search(r"<!-- terminal-answer: .*?-->\n```text\n(.*?)```\n<!-- /terminal-answer -->", readme, re.DOTALL)
+
+    assert len(readme.splitlines()) <= 95
+    assert "](docs/pictures/scaling.svg)" in readme
+    assert answer
+    assert max(len(line) for line in answer[1].splitlines()) <= 80
+
+
 def mapped() -> set[str]:
     """Paths of the file map in ARCHITECTURE.md, from the root: an indented name lies in the folder above it."""
     above: list[tuple[int, str]] = []
