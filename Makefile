@@ -57,10 +57,13 @@ test-pythons: $(STAMP)
 	$(BIN)/python tests/pythons.py $(PYTHONS)
 
 # Strict: a page that is in no menu or a link that leads nowhere ends the build. Open site/index.html, or serve the folder.
-docs: $(STAMP)
-	@$(BIN)/python -m pip install -qq --editable '.[docs]'
+docs: $(VENV)/.docs-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict --quiet
 	@echo "written: site/index.html"
+
+$(VENV)/.docs-ready: $(STAMP)
+	@$(BIN)/python -m pip install -qq --editable '.[docs]'
+	@touch $@
 
 check: $(STAMP)
 	$(BIN)/ruff check .
