@@ -41,8 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             continue
         added.add(path)
         files.append(File.generated(config, _place(path), content=_content(path)))
-        if path.suffix == ".md":
-            waiting += _linked(path)
+        waiting += _linked(path)
     return files
 
 
@@ -64,11 +63,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _linked(page: Path) -> Iterator[Path]:
-    """Files that a page links to."""
-    for link in LINK.finditer(page.read_text(encoding="utf-8")):
-        target = _target(page, link["target"])
-        if target.is_file():
-            yield target
+    """Files and folders that a page links to; the files of a folder that has no page."""
+    if page.is_dir():
+        yield from _listed(page)
+    elif page.suffix == ".md":
+        for link in LINK.finditer(page.read_text(encoding="utf-8")):
+            target = _target(page, link["target"])
+            if target.exists():
+                yield target
+
+
+def _listed(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file())
 
 
 def _target(page: Path, link: str) -> Path:
@@ -95,6 +101,8 @@ def _place(path: Path) -> str:
     if not _is_brought(path):
         return path.relative_to(DOCS).as_posix()
     place = f"repository/{path.relative_to(ROOT).as_posix()}"
+    if path.is_dir():
+        return f"{place}/index.md"
     return place if path.suffix == ".md" else f"{place}.md"
 
 
@@ -107,8 +115,10 @@ def _origin(src_uri: str) -> Path:
 
 
 def _content(path: Path) -> str:
+    name = path.relative_to(ROOT).as_posix()
+    if path.is_dir():
+        return f"# {name}\n\n" + "".join(f"- [{file.name}]({file.name})\n" for file in _listed(path))
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         return text
-    name = path.relative_to(ROOT).as_posix()
     return f"---\nsearch:\n  exclude: true\n---\n\n# {name}\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{text}\n````\n"

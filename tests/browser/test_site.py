@@ -32,7 +32,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         pytest.skip("no package mkdocs: make docs installs it")
     folder = tmp_path_factory.mktemp("site")
     built = subprocess.run(
-        [sys.executable, "-m", "mkdocs", "build", "--strict", "--quiet", "--site-dir", str(folder)],
+        [sys.executable, "-m", "mkdocs", "build", "--strict", "--site-dir", str(folder)],
         cwd=ROOT,
         env={**os.environ, "NO_MKDOCS_2_WARNING": "1"},
         capture_output=True,

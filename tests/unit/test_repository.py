@@ -65,6 +65,13 @@ def test_our_own_ci_runs_what_the_readme_explains() -> None:
     assert run == re.findall(r"^    make (test[a-z-]*) ", read("README.md"), re.MULTILINE)
 
 
+def test_the_site_is_built_so_that_a_warning_ends_it() -> None:
+    """MkDocs counts no warnings with --quiet: --strict would then pass over dead links."""
+    (build,) = re.findall(r"mkdocs build (.+)$", read("Makefile"), re.MULTILINE)
+
+    assert build.split() == ["--strict"]
+
+
 def test_hook_before_a_commit_is_make_check() -> None:
     (repo,) = parsed(".pre-commit-config.yaml")["repos"]
 
