@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import yaml
+from hypothesis import settings
 
 from paceline import __version__
 from pythons import interpreter, supported
@@ -70,6 +71,10 @@ def test_the_site_is_built_so_that_a_warning_ends_it() -> None:
     (build,) = re.findall(r"mkdocs build (.+)$", read("Makefile"), re.MULTILINE)
 
     assert build.split() == ["--strict"]
+
+
+def test_no_example_of_a_property_fails_for_being_slow() -> None:
+    assert settings().deadline is None
 
 
 def test_hook_before_a_commit_is_make_check() -> None:

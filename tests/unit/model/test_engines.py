@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.model.equations.recurrence import (
@@ -138,8 +138,6 @@ def test_a_full_fusion_buffer_is_sent_by_itself():
     assert fused(profile, Fusion(buffer_bytes=40, cycle_s=1.0)).sizes.tolist() == [30.0, 30.0]
 
 
-# The first example compiles, where Numba is installed.
-@settings(deadline=None)
 @given(steps(), st.integers(1, 50))
 def test_compiled_and_plain_sweeps_are_the_same(step, count):
     profile, messages, _ = step
@@ -153,7 +151,6 @@ def test_compiled_and_plain_sweeps_are_the_same(step, count):
     np.testing.assert_allclose(sweep(profile, messages, asked), sweep_numpy(profile, messages, asked), rtol=1e-12)
 
 
-@settings(deadline=None)  # as above
 @given(steps(), st.floats(0.1, 3.0))
 def test_a_sweep_is_the_recurrence_for_each_configuration(step, factor):
     profile, messages, _ = step
