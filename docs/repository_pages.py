@@ -25,7 +25,7 @@ ROOT = Path(__file__).parent.parent
 DOCS = ROOT / "docs"
 ALWAYS = ("ARCHITECTURE.md", "CHANGELOG.md", "CODE_OF_CONDUCT.md", "CONTRIBUTING.md", "SECURITY.md")
 """Pages at the root that the menu has whether or not another page links to them."""
-LINK = re.compile(r"(\]\()([^)#\s:]+)(#[^)\s]*)?(\))")
+LINK = re.compile(r"(?P<text>[^\[\]\n]*)\]\((?P<target>[^)#\s:]+)(?P<anchor>#[^)\s]*)?\)")
 LANGUAGES = {".py": "python", ".toml": "toml", ".json": "json", ".yml": "yaml"}
 PICTURES = {".png", ".svg"}
 
@@ -41,8 +41,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
             continue
         added.add(path)
         files.append(File.generated(config, _place(path), content=_content(path)))
-        if path.suffix == ".md":
-            waiting += _linked(path)
+        waiting += _linked(path)
     return files
 
 
@@ -52,9 +51,11 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
     origin = _origin(page.file.src_uri)
 
     def turned(link: re.Match[str]) -> str:
-        target = _target(origin, link[2])
-        place = _place(target) if target.exists() else link[2]
-        return f"{link[1]}{posixpath.relpath(place, here or '.')}{link[3] or ''}{link[4]}"
+        target = _target(origin, link["target"])
+        place = posixpath.relpath(_place(target), here or ".") if target.exists() else link["target"]
+        # A link that is called by its file's name is called by the page's title here.
+        text = _title(target) if link["text"] == target.name and target.suffix == ".md" else link["text"]
+        return f"{text}]({place}{link['anchor'] or ''})"
 
     markdown = re.sub(r"^(```\w+) .+$", r"\1", markdown, flags=re.MULTILINE)
     pieces = re.split(r"(^```.*?^```$)", markdown, flags=re.MULTILINE | re.DOTALL)
@@ -62,11 +63,18 @@ def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Fil
 
 
 def _linked(page: Path) -> Iterator[Path]:
-    """Files that a page links to."""
-    for link in LINK.finditer(page.read_text(encoding="utf-8")):
-        target = _target(page, link[2])
-        if target.is_file():
-            yield target
+    """Files and folders that a page links to; the files of a folder that has no page."""
+    if page.is_dir():
+        yield from _listed(page)
+    elif page.suffix == ".md":
+        for link in LINK.finditer(page.read_text(encoding="utf-8")):
+            target = _target(page, link["target"])
+            if target.exists():
+                yield target
+
+
+def _listed(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file())
 
 
 def _target(page: Path, link: str) -> Path:
@@ -75,6 +83,11 @@ def _target(page: Path, link: str) -> Path:
     if path.is_dir():
         return next((path / name for name in ("index.md", "README.md") if (path / name).exists()), path)
     return path
+
+
+def _title(page: Path) -> str:
+    """The first heading of a page."""
+    return page.read_text(encoding="utf-8").splitlines()[0].removeprefix("# ")
 
 
 def _is_brought(path: Path) -> bool:
@@ -88,6 +101,8 @@ def _place(path: Path) -> str:
     if not _is_brought(path):
         return path.relative_to(DOCS).as_posix()
     place = f"repository/{path.relative_to(ROOT).as_posix()}"
+    if path.is_dir():
+        return f"{place}/index.md"
     return place if path.suffix == ".md" else f"{place}.md"
 
 
@@ -100,8 +115,10 @@ def _origin(src_uri: str) -> Path:
 
 
 def _content(path: Path) -> str:
+    name = path.relative_to(ROOT).as_posix()
+    if path.is_dir():
+        return f"# {name}\n\n" + "".join(f"- [{file.name}]({file.name})\n" for file in _listed(path))
     text = path.read_text(encoding="utf-8")
     if path.suffix == ".md":
         return text
-    name = path.relative_to(ROOT).as_posix()
     return f"---\nsearch:\n  exclude: true\n---\n\n# {name}\n\n````{LANGUAGES.get(path.suffix, 'text')}\n{text}\n````\n"

@@ -24,7 +24,7 @@ __all__ = ["Records", "Study", "fit", "load_study", "predict", "records", "run_s
 
 
 class Records(Sequence[Record]):
-    """Records, with tables made of them."""
+    """A sequence of records that can be turned into tables."""
 
     def __init__(self, records: Sequence[Record]) -> None:
         self._records = list(records)
@@ -46,12 +46,12 @@ class Records(Sequence[Record]):
         return f"<{len(self)} records of {len({record.trial.id for record in self})} trials>"
 
     def to_pandas(self) -> pd.DataFrame:
-        """One row a run: what it was, how it ended, its derived numbers."""
+        """Return one row per run: what it was, how it ended, and the numbers derived from it."""
         frame: pd.DataFrame = runs_table(self._records).to_pandas()
         return frame
 
     def samples_to_pandas(self) -> pd.DataFrame:
-        """One row a rank and step: the raw samples."""
+        """Return one row per rank and step: the raw samples."""
         frame: pd.DataFrame = samples_table(self._records).to_pandas()
         return frame
 
@@ -64,7 +64,15 @@ def run_study(
     retry_failed: bool = False,
     watcher: Watcher | None = None,
 ) -> Records:
-    """Run what is not recorded yet; all records of the study, old and new. Flags as those of `paceline run`."""
+    """Run what is not recorded yet, and return all records of the study, old and new.
+
+    Args:
+        study: A study, or the path of a study file.
+        store: The folder that keeps records; by default the one that the commands use.
+        again: Add repeats to those that are recorded.
+        retry_failed: Run again what failed.
+        watcher: Is told about every run before it starts and after it ends.
+    """
     if not isinstance(study, Study):
         study = load_study(study)
     bench = Workbench(study, store_folder(store))
@@ -73,7 +81,7 @@ def run_study(
 
 
 def records(study: Study | str | Path | None = None, *, store: str | Path | None = None) -> Records:
-    """What is recorded: of one study, or of the whole store."""
+    """Return what is recorded about one study, or in the whole store."""
     folder = store_folder(store)
     with open_store(folder) as opened:
         if study is None:
@@ -84,9 +92,9 @@ def records(study: Study | str | Path | None = None, *, store: str | Path | None
 
 
 def fit(study: Study | str | Path, *, store: str | Path | None = None) -> list[Calibration]:
-    """The performance model of each family of a study (framework, strategy, model), from what is recorded and imported.
+    """Fit the performance model of each family (framework, strategy, model) to what is recorded and imported.
 
-    Runs nothing: `paceline calibrate` measures what the model needs besides the study.
+    This runs nothing. `paceline calibrate` measures what the model needs besides the study.
     """
     from paceline.campaigns import keep_models  # noqa: PLC0415  SciPy takes a second to load
 
@@ -105,16 +113,16 @@ def predict(
     latency_s: float | None = None,
     what_if: str = "",
 ) -> Prediction:
-    """What a configuration that was never run would take, with 90 % intervals.
+    """Predict how long a step of a configuration that was never run takes, with 90 % intervals.
 
     Args:
-        calibration: of `fit`.
-        workers: in all.
-        workers_per_host: how they are packed.
-        batch: samples a worker and step; by default the largest that was run.
-        bandwidth: bytes a second of each host's link; by default as it was.
-        latency_s: one way, beside what the link has anyway.
-        what_if: changes as `paceline predict --what-if` takes them, such as "bandwidth=x4,compression=fp16".
+        calibration: One of those that `fit` returns.
+        workers: Workers on all hosts.
+        workers_per_host: Workers on each host.
+        batch: Samples per worker and step; by default the largest that was run.
+        bandwidth: Bytes per second of each host's link; by default as it was.
+        latency_s: One-way latency in addition to what the link has anyway.
+        what_if: Changes as `paceline predict --what-if` takes them, such as "bandwidth=x4,compression=fp16".
     """
     from paceline.model.forecast import predict as model  # noqa: PLC0415  loaded on use, as above
     from paceline.model.forecast.what_if import changed, parse_changes  # noqa: PLC0415

@@ -17,10 +17,16 @@ import pytest
 import paceline
 from paceline import errors
 from paceline.cli import COMMANDS, EXIT_DEFECT, EXIT_INTERRUPTED, make_parser
+from paceline.explain.finding import CAUSES
 from paceline.frameworks import FRAMEWORKS, load_framework
+from paceline.recommend.objective import CLASSES, GOALS
 from paceline.record import OutcomeKind
 from paceline.record.doubt_codes import DoubtCode
+from paceline.record.fact import DERIVED_BY
+from paceline.record.phases import ORDER
 from paceline.spec import SECTIONS, read_study
+from paceline.stats.known_by import DERIVED, GUESSED, MEASURED, MODELLED
+from paceline.stats.verdict import Verdict
 from paceline.workloads import MODELS
 from paceline_worker import protocol
 
@@ -166,12 +172,31 @@ def test_derived_phases_of_tensorflow_are_told_as_they_are_made() -> None:
     assert "with jit_compile, eager or peers" in doc
 
 
-def test_glossary_has_one_row_a_word_and_every_outcome() -> None:
+def glossary() -> list[str]:
     page = (DOCS / "reference" / "glossary.md").read_text(encoding="utf-8")
-    words = re.findall(r"^\| \*\*(.+?)\*\* \|", page, re.MULTILINE)
+    return re.findall(r"^\| \*\*(.+?)\*\* \|", page, re.MULTILINE)
 
-    assert len(words) == len(set(words))
+
+def test_glossary_has_one_row_per_term_and_every_outcome() -> None:
+    page = (DOCS / "reference" / "glossary.md").read_text(encoding="utf-8")
+
+    assert len(glossary()) == len(set(glossary())) > 150
     assert all(kind.value in page for kind in OutcomeKind)
+
+
+def test_glossary_has_every_word_of_the_closed_vocabularies() -> None:
+    spoken = {*ORDER, *DERIVED_BY, *CAUSES, *CLASSES, *(verdict.words for verdict in Verdict)}
+    spoken |= {MEASURED, DERIVED, MODELLED, GUESSED}
+    # The row has the word as people look for it; its text has the words as they are printed.
+    spoken -= {"contention for cores"}
+
+    assert spoken <= set(glossary())
+
+
+def test_glossary_has_every_goal() -> None:
+    page = (DOCS / "reference" / "glossary.md").read_text(encoding="utf-8")
+
+    assert all(goal in page for goal in GOALS)
 
 
 def commands_in(text: str) -> list[str]:
@@ -228,6 +253,16 @@ def test_worker_is_installed_from_this_repository_as_long_as_no_index_has_it() -
 
     assert len(places) >= 3
     assert set(places) == {ROOT / "packaging" / "worker"}
+
+
+def test_readme_is_two_screens_with_a_picture_and_an_answer_as_the_terminal_gives_it() -> None:
+    readme = (ROOT / "README.md").read_text(encoding="utf-8")
+    answer = re.search(r"<!-- terminal-answer: .*?-->\n```text\n(.*?)```\n<!-- /terminal-answer -->", readme, re.DOTALL)
+
+    assert len(readme.splitlines()) <= 95
+    assert "](docs/pictures/scaling.svg)" in readme
+    assert answer
+    assert max(len(line) for line in answer[1].splitlines()) <= 80
 
 
 def mapped() -> set[str]:

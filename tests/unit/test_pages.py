@@ -26,6 +26,8 @@ def tree() -> list[str]:
 
 TREE = tree()
 PAGES = [ROOT / path for path in TREE if path.endswith(".md") and not path.startswith(("tests/", "src/"))]
+NAMING = [*PAGES, *(ROOT / path for path in TREE if path.startswith(("studies/", ".github/")) and path[-1] != "/")]
+"""Files with names of other files in them: studies say in their comments what they belong to."""
 TOP = sorted({path.split("/")[0] for path in TREE if "/" in path})
 """Folders at the root: a path that starts with one of them is a path of the repository wherever it stands."""
 OURS = ("py", "toml", "md", "sh", "zip", "lock", "cff", "yml", "css", "js")
@@ -39,6 +41,7 @@ YOURS = {
     "mine.toml",
     "report.md",
     "samples/",
+    "site/",
     "study.toml",
     "train.py",
     "model.py",
@@ -114,7 +117,7 @@ def test_links_and_anchors_lead_somewhere(page: Path) -> None:
     assert broken_links(page) == []
 
 
-@pytest.mark.parametrize("page", PAGES, ids=shown)
+@pytest.mark.parametrize("page", NAMING, ids=shown)
 def test_files_that_a_page_names_exist(page: Path) -> None:
     names = named_files(page.read_text(encoding="utf-8"))
 

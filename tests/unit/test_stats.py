@@ -32,8 +32,8 @@ from paceline.stats import (
     verdict,
 )
 
-# Derandomised, so that a red test is red for everyone; no deadline, because machines under test are busy.
-many_examples = settings(max_examples=50, deadline=None, derandomize=True, database=None)
+# Derandomised, so that a red test is red for everyone.
+many_examples = settings(max_examples=50, derandomize=True, database=None)
 few_examples = settings(many_examples, max_examples=20)
 
 positive = st.floats(min_value=1e-6, max_value=1e6)

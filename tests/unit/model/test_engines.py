@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.model.equations.recurrence import (
@@ -108,8 +108,6 @@ def test_wait_free_sends_each_gradient_and_no_overlap_sends_one_message_at_the_e
     assert (late.ready_s.tolist(), late.sizes.tolist()) == ([6.0], [60.0])
 
 
-# The first example compiles, where Numba is installed.
-@settings(deadline=None)
 @given(steps(), st.integers(1, 50))
 def test_compiled_and_plain_sweeps_are_the_same(step, count):
     profile, messages, _ = step
@@ -123,7 +121,6 @@ def test_compiled_and_plain_sweeps_are_the_same(step, count):
     np.testing.assert_allclose(sweep(profile, messages, asked), sweep_numpy(profile, messages, asked), rtol=1e-12)
 
 
-@settings(deadline=None)  # as above
 @given(steps(), st.floats(0.1, 3.0))
 def test_a_sweep_is_the_recurrence_for_each_configuration(step, factor):
     profile, messages, _ = step

@@ -30,7 +30,7 @@ networks = st.none() | st.builds(
 BASE = make_record()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(
     outcome=outcomes,
     facts=facts,
