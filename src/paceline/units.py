@@ -7,6 +7,7 @@ the difference is 5 %. A leaf: imports nothing of ours.
 
 from __future__ import annotations
 
+import math
 import re
 
 _NUMBER = re.compile(r"^\s*([+-]?(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)\s*([^\d\s].*?)?\s*$")
@@ -53,6 +54,8 @@ def parse_quantity(text: str | float, units: dict[str, float], *, bare: float | 
     if not match:
         raise ValueError(f"{text!r} is not a number with a unit such as {_examples(units)}")
     number, unit = float(match[1]), match[2]
+    if math.isinf(number):
+        raise ValueError(f"{text!r} is more than there are numbers for")
     if unit is None:
         if bare is None:
             raise ValueError(f"{text!r} has no unit; write it with one of {_examples(units)}")

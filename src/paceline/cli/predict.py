@@ -22,7 +22,8 @@ if TYPE_CHECKING:
     from paceline.model.forecast.predict import Prediction
 
 WORKERS = "1..64"
-HOUR_S = 3600.0
+MOST_WORKERS = 1 << 20
+"""Asked for at once; beyond, what the model says of the slowest of them means nothing."""
 
 
 def add_parser(commands: Subcommands) -> None:
@@ -126,6 +127,10 @@ def counts(text: str) -> list[int]:
         found = []
     if not found or min(found) < 1 or sorted(found) != found:
         raise PacelineError(f"--workers {text}: should be numbers that grow", hint="write it like 2..4096 or 1,2,4")
+    if found[-1] > MOST_WORKERS:
+        raise PacelineError(
+            f"--workers {text}: nobody trains with more than {MOST_WORKERS} workers", hint="write it like 2..4096"
+        )
     return found
 
 

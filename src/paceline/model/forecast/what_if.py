@@ -65,8 +65,8 @@ def _factor(value: str) -> float | None:
     if not value.startswith("x"):
         return None
     factor = float(value[1:])
-    if factor <= 0:
-        raise ValueError("a factor should be above zero")
+    if not 0 < factor < np.inf:
+        raise ValueError("a factor should be a number above zero")
     return factor
 
 
