@@ -1,10 +1,12 @@
-"""Steps as events, for what the model says in closed form: who else knows nothing of its formulas."""
+"""Oracles of the model: steps as events, which know nothing of its formulas, and the plain form of an overlapped step."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
+from paceline.model.equations.recurrence import closed, last_end
 from paceline.model.equations.simulate import SharedLink, Simulation, Stream, Task
+from paceline.model.equations.step import Floats, Messages, Profile, Terms
 
 
 def jobs_on_one_link(compute_s: Sequence[float], carry_s: Sequence[float], *, steps: int) -> list[float]:
@@ -40,3 +42,10 @@ def asynchronous_steps(compute_s: float, latency_s: float, busy_s: float, *, wor
     simulation.run()
     taken = [(end.ended_s or 0.0) - (half.ended_s or 0.0) for half, end in zip(halves, ends, strict=True)]
     return sum(taken) / workers / (steps - steps // 2)
+
+
+def overlapped(profile: Profile, messages: Messages, costs_s: Floats) -> Terms:
+    """A synchronous data-parallel step whose messages are sent while the backward pass goes on."""
+    end = last_end(messages.ready_s, costs_s)
+    exposed = max(0.0, end - profile.backward_total_s)
+    return closed(profile, exposed_s=exposed, communication_s=float(costs_s.sum()))

@@ -149,3 +149,27 @@ def test_no_public_class_name_is_defined_twice() -> None:
                 homes.setdefault(node.name, []).append(f"{path.relative_to(SRC)}:{node.lineno}")
 
     assert not {name: places for name, places in homes.items() if len(places) > 1}
+
+
+FOR_PROGRAMS_BESIDE = {"record": {"facts_of"}}
+"""Stage → names that only programs beside the package reach: docs/generate_reference.py."""
+
+
+@pytest.mark.parametrize("stage", ["spec", "plan", "record", "compare", "model", "explain", "report"])
+def test_no_function_or_class_is_used_by_tests_alone(stage: str) -> None:
+    """By name: one that occurs nowhere but where it is defined is reached by no command."""
+    used = {
+        node.id if isinstance(node, ast.Name) else node.attr
+        for path in python_files(HOST)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Name | ast.Attribute)
+    }
+    defined = {
+        node.name
+        for path in python_files(HOST / stage)
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.FunctionDef | ast.ClassDef)
+        and not any(getattr(decorator, "attr", "") == "register" for decorator in node.decorator_list)
+    }
+
+    assert defined - used == FOR_PROGRAMS_BESIDE.get(stage, set())

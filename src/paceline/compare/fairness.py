@@ -11,8 +11,8 @@ whatever the roundings say.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Final, Literal
+from dataclasses import dataclass, field, replace
+from typing import Final, Literal
 
 import numpy as np
 
@@ -146,26 +146,26 @@ def _variants(trials: Sequence[Trial]) -> dict[str, str]:
 
 def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proof:
     trial = case.subject
-    told: dict[str, Any] = {
-        "trial": trial.id,
-        "framework": trial.framework.name,
-        "strategy": trial.framework.strategy,
-        "strategy_class": trial.framework.strategy_class,
-        "workload": trial.workload.model,
-        "workers": trial.workers,
-        "variant": variant,
-    }
+    unproved = Proof(
+        trial=trial.id,
+        framework=trial.framework.name,
+        strategy=trial.framework.strategy,
+        strategy_class=trial.framework.strategy_class,
+        workload=trial.workload.model,
+        workers=trial.workers,
+        variant=variant,
+        verdict=NO_PROOF,
+    )
     for needed, what in ((trial, "its proof run"), (case.reference, "the reference")):
         record = records.get(needed.id)
         if record is None:
-            return Proof(verdict=NO_PROOF, reasons=(f"{what} has not been run",), **told)
+            return replace(unproved, reasons=(f"{what} has not been run",))
         if not record.ok:
             why = f"{what} {record.outcome.kind.value.replace('_', ' ')}: {record.outcome.reason}"
-            return Proof(verdict=NO_PROOF, reasons=(why,), **told)
+            return replace(unproved, reasons=(why,))
     mine, reference = ProofEvidence(records[trial.id]), ProofEvidence(records[case.reference.id])
     if not reference.roundings:
-        return Proof(verdict=NO_PROOF, reasons=("the reference does not tell what rounding amounts to",), **told)
-    told |= {"traits": traits_of(mine.record), "flops_ratio": mine.flops_ratio}
+        return replace(unproved, reasons=("the reference does not tell what rounding amounts to",))
     if trial.framework.strategy_class == EXACT:
         distances = _distances(mine, reference)
         reasons = [*mine.wrong_parameters(), *_too_far(distances), *mine.unequal_ranks()]
@@ -174,8 +174,15 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
         distances = _told_distances(mine, reference)
         reasons = [*mine.wrong_parameters(), *mine.loss_does_not_fall()]
         seen = [mine.loss_course(), *mine.staleness(), *mine.compression_error()]
-    verdict: ProofVerdict = NOT_COMPARABLE if reasons else AGREES
-    return Proof(verdict=verdict, reasons=tuple(reasons), distances=tuple(distances), told=tuple(seen), **told)
+    return replace(
+        unproved,
+        verdict=NOT_COMPARABLE if reasons else AGREES,
+        reasons=tuple(reasons),
+        distances=tuple(distances),
+        told=tuple(seen),
+        traits=traits_of(mine.record),
+        flops_ratio=mine.flops_ratio,
+    )
 
 
 def _distances(mine: ProofEvidence, reference: ProofEvidence) -> list[Distance]:

@@ -10,7 +10,6 @@ from hypothesis import strategies as st
 from paceline.model.equations.recurrence import (
     Sweep,
     last_end,
-    overlapped,
     pipelined,
     sharded,
     sweep,
@@ -19,7 +18,7 @@ from paceline.model.equations.recurrence import (
 )
 from paceline.model.equations.simulate import SharedLink, Simulation, Stream, synchronous_step
 from paceline.model.equations.step import Buckets, Messages, Profile, Stage, bucketed
-from simulated import jobs_on_one_link
+from simulated import jobs_on_one_link, overlapped
 
 WAIT_FREE = Buckets(first_bytes=0.0, cap_bytes=0.0)
 AT_THE_END = Buckets(first_bytes=np.inf, cap_bytes=np.inf)

@@ -29,13 +29,6 @@ def last_end(ready_s: Floats, costs_s: Floats) -> float:
     return float((ready_s + np.cumsum(costs_s[::-1])[::-1]).max())
 
 
-def overlapped(profile: Profile, messages: Messages, costs_s: Floats) -> Terms:
-    """A synchronous data-parallel step whose messages are sent while the backward pass goes on."""
-    end = last_end(messages.ready_s, costs_s)
-    exposed = max(0.0, end - profile.backward_total_s)
-    return closed(profile, exposed_s=exposed, communication_s=float(costs_s.sum()))
-
-
 def closed(profile: Profile, *, exposed_s: float, communication_s: float) -> Terms:
     """The whole step around what of the exchange shows."""
     busy = profile.overhead_s + profile.forward_total_s + profile.backward_total_s + exposed_s + profile.update_s

@@ -12,7 +12,6 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from paceline.errors import SpecError, did_you_mean, documented
 
@@ -145,7 +144,8 @@ def number(text: str | None) -> float | None:
 
 
 _COMPARISON = re.compile(r"\s*(\w+)\s*(<=|>=|==|!=|<|>|=)\s*(\S(?:.*\S)?)\s*")
-_OPERATORS: dict[str, Callable[[Any, Any], bool]] = {
+Compares = Callable[[float | str, float | str], bool]
+_OPERATORS: dict[str, Compares] = {
     "<=": operator.le,
     ">=": operator.ge,
     "<": operator.lt,
@@ -162,7 +162,7 @@ def matching(condition: str, columns: Sequence[str]) -> Callable[[Row], bool]:
     Raises:
         SpecError: no comparison, or a column that the table does not have.
     """
-    tests: list[tuple[str, Callable[[Any, Any], bool], str]] = []
+    tests: list[tuple[str, Compares, str]] = []
     for part in re.split(r"\band\b", condition):
         match = _COMPARISON.fullmatch(part)
         if not match:
@@ -180,6 +180,6 @@ def matching(condition: str, columns: Sequence[str]) -> Callable[[Row], bool]:
     return matches
 
 
-def _holds(found: str, how: Callable[[Any, Any], bool], wanted: str) -> bool:
+def _holds(found: str, how: Compares, wanted: str) -> bool:
     one, other = number(found), number(wanted)
     return how(one, other) if one is not None and other is not None else how(found, wanted)
