@@ -46,10 +46,11 @@ def test_all_files_at_once_and_on_stdout_the_answer_the_recommendation_and_the_p
     assert "figures/scaling-weak-lenet5" in (place / "r.tex").read_text(encoding="utf-8")
 
 
-def test_text_stays_as_it_was_without_the_flags(place: Path) -> None:
+def test_text_begins_with_the_answer_without_the_flags(place: Path) -> None:
     done = paceline(place, "report", "s.toml")
 
-    assert done.stdout.startswith("# street\n\nDoes it hold?\n\nAnswer: ")
+    assert done.stdout.startswith("Answer: ")
+    assert "\n\nStudy street: Does it hold?\n\n## Measured\n\n" in done.stdout
     assert "next: paceline export s.toml --format csv" in done.stderr
 
 

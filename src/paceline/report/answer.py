@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from paceline.compare import Comparison, PairVerdict, Row, ScalingFamily, families
 from paceline.report import numbers
 from paceline.report.names import spoken_framework
-from paceline.report.sentences import as_quantity, is_refused
+from paceline.report.sentences import as_quantity, evidence_of, is_refused
 from paceline.stats import Verdict
 
 MOST_PARTS = 2
@@ -94,7 +94,8 @@ def _contest(comparison: Comparison, pairs: Sequence[PairVerdict]) -> _Clause:
         close = [pair for pair in own if {pair.a, pair.b} & set(rivals)]
         equal = all(pair.verdict == Verdict.EQUAL.words for pair in close)
         how = f"are equally fast within {comparison.margin * 100:g} %" if equal else "cannot be told apart"
-        ratio = f" ({_ratio(close[0])})" if len(close) == 1 else ""
+        # With its p: after Holm's correction an interval without 1 may still prove nothing.
+        ratio = f" ({evidence_of(close[0])})" if len(close) == 1 else ""
         ahead = f", ahead of {_list([names[key] for key in members if key in lost])}" if lost else ""
         return _Clause(whole=f"{where}{_list([names[key] for key in (best, *rivals)])} {how}{ratio}{ahead}")
     closest = min(own, key=lambda pair: pair.ratio or 0.0)
@@ -144,10 +145,6 @@ def _sure(pair: PairVerdict) -> str:
 
 def _interval(ends: str | None, n_runs: int, unit: str = "") -> str:
     return f"95 % interval {ends}{unit}" if ends else f"{numbers.counted(n_runs, 'run')}: no interval"
-
-
-def _ratio(pair: PairVerdict) -> str:
-    return f"ratio {_factor(pair)}, {_sure(pair)}"
 
 
 def _scaling(comparison: Comparison, family: ScalingFamily) -> _Clause:

@@ -36,6 +36,7 @@ def _measurement(row: Row, column: Field) -> Cell:
         return number(row.n_runs, shown_runs(row))
     quantity = getattr(row, column.name)
     shown = {
+        "throughput": numbers.over_runs,
         "step_s": numbers.seconds,
         "cpu_utilisation": numbers.percent,
         "peak_rss_bytes": numbers.size,

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from paceline.cli.terminal import put
-from street import command_environment, study_of, to_toml
+from street import command_environment, paceline, study_of, to_toml
 
 TEXT = "Answer: 2 workers train 1.9 × as fast (1.8–2.0).\nCaution: one run.\n\nWarnings\n  - spread: [1] …\nnext: paceline run"
 ESCAPES = re.compile(r"\x1b\[[0-9;]*[A-Za-z]")
@@ -108,6 +108,18 @@ def test_study_is_run_with_a_bar_and_no_line_wraps(columns: int, tmp_path: Path)
     # Each bar is drawn once, and gives its line to the result: nothing is drawn while workers measure.
     assert drawn.count("\x1b[1A\x1b[2K") == 4
     assert "\x1b[?25l" not in drawn
+
+
+def test_file_is_the_same_from_a_wide_terminal_as_from_a_pipe(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(to_toml(study_of()), encoding="utf-8")
+    paceline(tmp_path, "run", "s.toml")
+    piped = paceline(tmp_path, "report", "s.toml", "--output", "piped.txt")
+    on_a_terminal(tmp_path, "report", "s.toml", "--output", "drawn.txt", columns=160)
+    text = (tmp_path / "drawn.txt").read_text(encoding="utf-8")
+
+    assert piped.returncode == 0
+    assert text == (tmp_path / "piped.txt").read_text(encoding="utf-8")
+    assert "\x1b" not in text
 
 
 def test_json_is_the_same_on_a_terminal(tmp_path: Path) -> None:
