@@ -105,14 +105,17 @@ def findings_of(bench: Workbench) -> Findings:
     return {one.trial: one.findings for one in explain_study(bench, {})}
 
 
-def recommend(bench: Workbench, wish: Wish) -> Answer:
+def recommend(bench: Workbench, wish: Wish, findings: Findings | None = None) -> Answer:
     """Advice from what is recorded and calibrated.
+
+    Args:
+        findings: what is known to hold trials back; None: found out here, of all trials.
 
     Raises:
         PacelineError: nothing is recorded, or a name in the wish is not there.
     """
     known = known_of(bench, recorded(bench), kept(bench))
-    return Answer(advice=advice_of(survey(known, wish), known, wish, findings_of(bench)))
+    return Answer(advice=advice_of(survey(known, wish), known, wish, findings or findings_of(bench)))
 
 
 def try_out(bench: Workbench, wish: Wish, watcher: Watcher, budget: Budget) -> Answer:

@@ -5,7 +5,7 @@ Holds no logic of the stage; the command line, the report and the Python API sit
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 
 from paceline.compare import Comparison
@@ -32,14 +32,19 @@ PASSES_OVER_MEMORY = 4
 """An output is written and read in the forward pass, and its gradient likewise in the backward pass."""
 
 
-def explain_study(bench: Workbench, labels: Mapping[str, str], only: str | None = None) -> list[Explanation]:
-    """Every trial of the study that was measured, or one of them.
+def explain_study(
+    bench: Workbench, labels: Mapping[str, str], only: Collection[str] | None = None
+) -> list[Explanation]:
+    """Every trial of the study that was measured, or some of them; families of which none is wanted are not fitted.
 
     Args:
         labels: trial id → what it is called beside the others.
-        only: id of the one trial that is wanted.
+        only: ids of the trials that are wanted; None: all.
     """
     records = [record for record in bench.records() if record.ok]
+    if only is not None:
+        wanted = [family_of(record.trial, "") for record in records if record.trial.id in only]
+        records = [record for record in records if family_of(record.trial, "") in wanted]
 
     def graph(trial: Trial) -> Graph | None:
         workload = bench.workload(trial.workload.model, trial.workload.options)
@@ -57,7 +62,7 @@ def explain_study(bench: Workbench, labels: Mapping[str, str], only: str | None 
             graph,
         )
         for one in found
-        if only in {None, one.trial.id}
+        if only is None or one.trial.id in only
     ]
 
 

@@ -45,7 +45,9 @@ def main(args: argparse.Namespace) -> int:
     if is_study:
         bench = _bench(args)
         comparison = bench.comparison()
-        found = explain_study(bench, {row.trial: row.label for row in comparison.rows}, only=args.trial)
+        found = explain_study(
+            bench, {row.trial: row.label for row in comparison.rows}, only={args.trial} if args.trial else None
+        )
         gaps = gaps_of(bench, comparison) if args.trial is None else []
     else:
         found, gaps = [explain_trial(folder, args.what)], []

@@ -18,7 +18,7 @@ from paceline.spec import Study, load_study
 from paceline.workbench import Workbench
 
 if TYPE_CHECKING:
-    from paceline.compare import Collectives, Comparison, Row
+    from paceline.compare import Collectives, Comparison
     from paceline.explain.explanation import Explanation
     from paceline.model.forecast.predict import Prediction
     from paceline.model.foreign.traces import Span
@@ -26,8 +26,6 @@ if TYPE_CHECKING:
     from paceline.record.usage import Usage
     from paceline.report.page import ReportData
 
-MOST_ROWS = 12
-"""Rows whose last run is drawn step by step and second by second; more nobody looks at."""
 MOST_SPANS = 6000
 """Of all timelines of a page: with thousands of ranks one is enough."""
 FILES = ("html", "markdown", "latex", "svg")
@@ -76,6 +74,7 @@ def gather(
     from paceline.report.page import ReportData, Source
 
     rows = _last_runs(found, records)
+    explanations = _explanations(args, study, found)
     return ReportData(
         study=study.name,
         question=study.question,
@@ -87,8 +86,8 @@ def gather(
             versions=tuple(dict.fromkeys(record.paceline for record in records)),
         ),
         curves=_curves(args, study, found, records),
-        explanations=_explanations(args, study, found),
-        advice=_advice(args, study, found),
+        explanations=explanations,
+        advice=_advice(args, study, found, explanations),
         timelines=_timelines(rows),
         resources=_resources(rows),
         machines=_machines(records),
@@ -105,14 +104,17 @@ def gather(
 def _explanations(args: argparse.Namespace, study: Study, found: Comparison | Collectives) -> Sequence[Explanation]:
     from paceline.compare import Comparison
     from paceline.explainbench import explain_study
+    from paceline.report.shorten import explained
 
     if not isinstance(found, Comparison):
         return ()
     bench = Workbench(study, store_folder(args.store))
-    return explain_study(bench, {row.trial: row.label for row in found.rows})
+    return explain_study(bench, {row.trial: row.label for row in found.rows}, explained(found))
 
 
-def _advice(args: argparse.Namespace, study: Study, found: Comparison | Collectives) -> Advice | None:
+def _advice(
+    args: argparse.Namespace, study: Study, found: Comparison | Collectives, explanations: Sequence[Explanation]
+) -> Advice | None:
     """For the plainest goal; None where nothing can be recommended, which `recommend` itself says why."""
     from paceline.advicebench import recommend
     from paceline.compare import Comparison
@@ -122,7 +124,8 @@ def _advice(args: argparse.Namespace, study: Study, found: Comparison | Collecti
         return None
     try:
         wish = wish_for("throughput", Prices(epoch=None, price=None, power=None), "")
-        return recommend(Workbench(study, store_folder(args.store)), wish).advice
+        findings = {one.trial: one.findings for one in explanations}
+        return recommend(Workbench(study, store_folder(args.store)), wish, findings).advice
     except PacelineError:
         return None
 
@@ -225,28 +228,24 @@ def _curves(
 
 
 def _last_runs(found: Comparison | Collectives, records: Sequence[Record]) -> dict[str, Record]:
-    """Key of a row → its last good run, of the largest size of each family."""
+    """Key of a row that is shown in detail → its last good run."""
     from paceline.compare import Comparison
     from paceline.compare.runs import fingerprint
-    from paceline.record.summary import measured_samples
+    from paceline.record.summary import summarize
+    from paceline.report.shorten import in_detail
 
     if not isinstance(found, Comparison):
         return {}
-    largest: dict[str, Row] = {}
-    for row in found.rows:
-        name = row.base or row.key
-        if row.throughput is not None and (name not in largest or row.workers > largest[name].workers):
-            largest[name] = row
     runs: dict[str, Record] = {}
-    for row in list(largest.values())[:MOST_ROWS]:
+    for row in in_detail(found):
         mine = [
             record
             for record in records
-            if record.ok
+            if record.trial.id == row.trial
+            and record.ok
             and record.kind == MEASUREMENT
-            and record.trial.id == row.trial
             and (record.machine.get("id"), fingerprint(record)) == (row.machine, row.fingerprint)
-            and measured_samples(record) is not None
+            and summarize(record) is not None
         ]
         if mine:
             runs[row.key] = max(mine, key=lambda record: record.repeat)

@@ -13,6 +13,7 @@ that records come with their numbers and without being decoded; the samples them
 
 from __future__ import annotations
 
+import gc
 import json
 import sqlite3
 import statistics
@@ -147,7 +148,10 @@ class Store:
         Raises:
             StoreError: the facts cannot be read.
         """
-        wanted, values = _filter(trial_ids, study=study, machine_id=machine)
+        with _without_collecting():
+            return self._records(*_filter(trial_ids, study=study, machine_id=machine), with_samples=with_samples)
+
+    def _records(self, wanted: str, values: list[Any], *, with_samples: bool) -> list[Record]:
         rows = self._select(
             "SELECT id, trial_id, limits, stem, json"  # noqa: S608 - our own words; values are bound
             f" FROM runs{wanted} ORDER BY started, id",
@@ -217,7 +221,7 @@ class Store:
         files: dict[str, list[str]] = {name: [] for name in SERIES}
         # A file that is damaged is left out rather than failing the question, or answering it wrongly.
         for run, name, count, checksum in self._select("SELECT run, name, rows, checksum FROM series"):
-            if self._state(name, stems[run], count, checksum) == WHOLE:
+            if sample_files.state_of(self._path(name, stems[run]), count, checksum) == WHOLE:
                 files[name].append(stems[run])
         from paceline.record.query import run_query  # noqa: PLC0415  DuckDB is only for those who ask
 
@@ -262,7 +266,7 @@ class Store:
         if self._connection.execute("SELECT 1 FROM runs WHERE stem = ?", (stem,)).fetchone():
             stem = stem_of(f"{record.run_id}@{machine_id}")
         for series in written:
-            sample_files.settle(series.temporary, self._path(series.name, stem))
+            sample_files.settle(series.temporary, Path(self._path(series.name, stem)))
         facts = record.to_json()
         trial = facts.pop("trial")
         self._connection.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", (record.trial.id, dump(trial)))
@@ -318,7 +322,7 @@ class Store:
             path = self._path(name, stems[run])
             series, doubts = files.setdefault(run, ({}, ()))
             # Nobody but the one who draws its curves asks for the meter, and no number rests on it.
-            state = WHOLE if name == METER else self._state(name, stems[run], count, checksum)
+            state = WHOLE if name == METER else sample_files.state_of(path, count, checksum)
             if state == WHOLE:
                 series[name] = SeriesFile(path, count, checksum)
             else:
@@ -344,11 +348,8 @@ class Store:
             with suppress(sqlite3.Error), self._transaction():
                 summaries.keep(self._connection, derived)
 
-    def _path(self, name: str, stem: str) -> Path:
-        return self.folder / name / f"{stem}.parquet"
-
-    def _state(self, name: str, stem: str, rows: int, checksum: str | None) -> str:
-        return sample_files.state_of(self._path(name, stem), rows, checksum)
+    def _path(self, name: str, stem: str) -> str:
+        return f"{self.folder}/{name}/{stem}.parquet"
 
     def _select(self, statement: str, values: Collection[Any] = ()) -> list[Any]:
         with explained(self.folder):
@@ -367,6 +368,18 @@ class Store:
             raise
 
 
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Of all that a large store holds nothing is garbage, and looking for it takes a third of the time."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
+
+
 def _filter(trial_ids: Collection[str] | None, **columns: str | None) -> tuple[str, list[Any]]:
     given = {name: value for name, value in columns.items() if value is not None}
     clauses = [f"{name} = ?" for name in given]
@@ -378,7 +391,7 @@ def _filter(trial_ids: Collection[str] | None, **columns: str | None) -> tuple[s
     return (" WHERE " + " AND ".join(clauses) if clauses else ""), values
 
 
-def _unusable(name: str, path: Path, state: str) -> Doubt:
+def _unusable(name: str, path: str, state: str) -> Doubt:
     said = "is not what was written: its checksum differs" if state == DAMAGED else "is missing"
     return Doubt(
         code=f"{name}-{state}",
