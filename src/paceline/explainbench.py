@@ -43,8 +43,10 @@ def explain_study(
     """
     records = [record for record in bench.records() if record.ok]
     if only is not None:
-        wanted = [family_of(record.trial, "") for record in records if record.trial.id in only]
-        records = [record for record in records if family_of(record.trial, "") in wanted]
+        families_of = {record.trial.id: family_of(record.trial, "") for record in records}
+        wanted_families = [family for trial, family in families_of.items() if trial in only]
+        same = {trial for trial, family in families_of.items() if family in wanted_families}
+        records = [record for record in records if record.trial.id in same]
 
     def graph(trial: Trial) -> Graph | None:
         workload = bench.workload(trial.workload.model, trial.workload.options)
@@ -101,16 +103,16 @@ def explain_trial(folder: Path, trial_id: str) -> Explanation:
         PacelineError: nothing of it is recorded.
     """
     with open_store(folder) as store:
-        facts = {record.trial.id: record for record in store.records(with_samples=False)}
-        if trial_id not in facts:
-            near = ", ".join(sorted(key for key in facts if key.startswith(trial_id.partition(".")[0]))[:5])
+        trials = store.trials()
+        if trial_id not in trials:
+            near = ", ".join(sorted(key for key in trials if key.startswith(trial_id.partition(".")[0]))[:5])
             raise PacelineError(
                 f"{trial_id}: neither a study file nor a trial that is recorded in {folder}",
                 hint=f"near it: {near}" if near else "list them: paceline export --format csv",
             )
-        wanted = family_of(facts[trial_id].trial, "")
-        same = [key for key, record in facts.items() if family_of(record.trial, "") == wanted]
-        probes = [key for key, record in facts.items() if record.trial.workload.collective is not None]
+        wanted = family_of(trials[trial_id], "")
+        same = [key for key, trial in trials.items() if family_of(trial, "") == wanted]
+        probes = [key for key, trial in trials.items() if trial.workload.collective is not None]
         records = last_attempts(store.records(trial_ids=[*same, *probes]))
     records = [record for record in records if record.ok and record.kind == MEASUREMENT]
     found = subjects([(one, fit(one)) for one in evidence_of_records(records) if one.trainings], records)

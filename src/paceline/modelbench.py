@@ -93,7 +93,7 @@ def companion_records(bench: Workbench) -> tuple[list[Record], list[Record]]:
     if (store := bench.existing_store()) is None:
         return [], []
     with store:
-        trials = {record.trial.id: record.trial for record in store.records(with_samples=False)}
+        trials = store.trials()
         wanted = [
             [key for key, trial in trials.items() if trial.workload.collective is not None],
             [key for key, trial in trials.items() if trial.measure.layers],

@@ -13,7 +13,6 @@ that records come with their numbers and without being decoded; the samples them
 
 from __future__ import annotations
 
-import gc
 import json
 import sqlite3
 import statistics
@@ -34,7 +33,7 @@ from paceline.record.database import explained, is_store, not_writable, open_dat
 from paceline.record.on_demand import SeriesFile, file_of
 from paceline.record.record import Doubt, OutcomeKind, Record
 from paceline.record.sample_files import DAMAGED, METER, SAMPLES, SERIES, WHOLE, stem_of
-from paceline.record.stored_json import dump
+from paceline.record.stored_json import dump, without_collecting
 from paceline.record.summary import SUMMARY, sum_up, summarize
 
 RECENT_RUNS = 5
@@ -148,7 +147,7 @@ class Store:
         Raises:
             StoreError: the facts cannot be read.
         """
-        with _without_collecting():
+        with without_collecting():
             return self._records(*_filter(trial_ids, study=study, machine_id=machine), with_samples=with_samples)
 
     def _records(self, wanted: str, values: list[Any], *, with_samples: bool) -> list[Record]:
@@ -198,6 +197,12 @@ class Store:
         for trial_id, seconds in self._select(statement, values):
             elapsed.setdefault(trial_id, []).append(seconds)
         return {trial_id: statistics.median(runs[-RECENT_RUNS:]) for trial_id, runs in elapsed.items()}
+
+    def trials(self) -> dict[str, Trial]:
+        """Trial id → trial, of all that have a run; the limits are those of one of its runs."""
+        rows = self._select("SELECT trial_id, MAX(limits) FROM runs GROUP BY trial_id")
+        trial = self._trials("", [])
+        return {trial_id: trial(trial_id, limits) for trial_id, limits in rows}
 
     def studies(self) -> list[str]:
         """Names of studies with at least one run."""
@@ -366,18 +371,6 @@ class Store:
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             raise
-
-
-@contextmanager
-def _without_collecting() -> Iterator[None]:
-    """Of all that a large store holds nothing is garbage, and looking for it takes a third of the time."""
-    enabled = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if enabled:
-            gc.enable()
 
 
 def _filter(trial_ids: Collection[str] | None, **columns: str | None) -> tuple[str, list[Any]]:
