@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import statistics
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -151,21 +151,19 @@ class Store:
             return self._records(*_filter(trial_ids, study=study, machine_id=machine), with_samples=with_samples)
 
     def _records(self, wanted: str, values: list[Any], *, with_samples: bool) -> list[Record]:
-        rows = self._select(
-            "SELECT id, trial_id, limits, stem, json"  # noqa: S608 - our own words; values are bound
-            f" FROM runs{wanted} ORDER BY started, id",
-            values,
-        )
         trials = self._trials(wanted, values)
-        files = self._files(wanted, values, {row[0]: row[3] for row in rows}) if with_samples else {}
-        records = []
-        for run, trial_id, limits, _, facts in rows:
-            series, doubts = files.get(run, ({}, ()))
-            records.append(
-                Record.from_json(json.loads(facts), trial=trials(trial_id, limits), doubts=doubts, series=series)
-            )
+        files = self._files(wanted, values) if with_samples else {}
+        statement = f"SELECT id, trial_id, limits, json FROM runs{wanted} ORDER BY started, id"  # noqa: S608 - values are bound
+        runs, records = [], []
+        with explained(self.folder):
+            # One after the other: the texts of all of them would take as much memory as the records.
+            for run, trial_id, limits, facts in self._connection.execute(statement, values):
+                series, doubts = files.get(run, ({}, ()))
+                trial = trials(trial_id, limits)
+                runs.append(run)
+                records.append(Record.from_json(json.loads(facts), trial=trial, doubts=doubts, series=series))
         if with_samples:
-            self._sum_up([row[0] for row in rows], records, wanted, values)
+            self._sum_up(runs, records, wanted, values)
         return records
 
     def attempted(self, machine_id: str) -> list[Attempt]:
@@ -317,14 +315,15 @@ class Store:
 
         return trial
 
-    def _files(
-        self, wanted: str, values: list[Any], stems: Mapping[int, str]
-    ) -> dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]]:
+    def _files(self, wanted: str, values: list[Any]) -> dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]]:
         """Row of a run → the files of its series that can be relied on, and doubts about the others."""
-        statement = f"SELECT run, name, rows, checksum FROM series WHERE run IN (SELECT id FROM runs{wanted})"  # noqa: S608
+        statement = (
+            "SELECT run, stem, name, rows, checksum FROM series JOIN runs ON runs.id = run"  # noqa: S608 - as above
+            f" WHERE run IN (SELECT id FROM runs{wanted})"
+        )
         files: dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]] = {}
-        for run, name, count, checksum in self._select(statement, values):
-            path = self._path(name, stems[run])
+        for run, stem, name, count, checksum in self._select(statement, values):
+            path = self._path(name, stem)
             series, doubts = files.setdefault(run, ({}, ()))
             # Nobody but the one who draws its curves asks for the meter, and no number rests on it.
             state = WHOLE if name == METER else sample_files.state_of(path, count, checksum)
