@@ -81,6 +81,7 @@ benchmarks: $(STAMP)
 	$(BIN)/python benchmarks/lab.py
 	$(BIN)/python benchmarks/predictor.py
 	$(BIN)/python benchmarks/report.py
+	$(BIN)/python benchmarks/scale.py
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/adapters.py
 

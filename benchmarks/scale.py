@@ -1,7 +1,7 @@
 """How `plan`, `compare` and `report --html` grow with a store: 100 trials × 10 runs, then 1 000 trials × 10 runs.
 
-Records are made from a seed and never ran; they go through `Store.add` like real ones, with 30 steps of each rank,
-facts, meter and machine, into a folder that is removed afterwards. The commands are the real ones, each in a process of
+Records are made from a seed and never ran; they go through `Store.add` like real ones, with 30 steps of each rank, the
+meter and 7 KB of facts, into a folder that is removed afterwards. The commands are the real ones, each in a process of
 its own: wall time from start to exit and the peak of its resident memory, median of several.
 """
 
@@ -123,7 +123,7 @@ def build(folder: Path, size: str) -> tuple[Path, Path, int]:
 
 
 def record_of(trial: Trial, place: int, repeat: int, here: Mapping[str, object]) -> object:
-    """A run whose step follows a law: work by batch, exchange by workers, a setting that matters a little."""
+    """A run whose step follows a law: work by batch, exchange by workers, and a setting that matters a little."""
     bucket = float(trial.framework.knobs["bucket_bytes"])
     work = 0.004 + 0.0009 * trial.workload.batch_per_worker
     exchange = 0.003 * (trial.workers - 1) * (1 + abs(bucket - 1.6e7) / 1e9)

@@ -65,7 +65,7 @@ def explain_trial(folder: Path, trial_id: str) -> Explanation:
         PacelineError: nothing of it is recorded.
     """
     with open_store(folder) as store:
-        trials = {trial.id: trial for trial in store.trials()}
+        trials = store.trials()
     if trial_id not in trials:
         near = ", ".join(sorted(key for key in trials if key.startswith(trial_id.partition(".")[0]))[:5])
         raise PacelineError(

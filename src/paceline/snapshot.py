@@ -6,7 +6,7 @@ comparison, models, explanations, advice. So two answers that are made from one 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
@@ -30,7 +30,6 @@ from paceline.workloads import Graph
 
 if TYPE_CHECKING:
     from paceline.explain.explanation import Explanation
-    from paceline.explain.finding import Finding
     from paceline.explain.gap import Gap
     from paceline.explain.trials import Subject
     from paceline.model.fitting.calibration import Calibration
@@ -280,43 +279,51 @@ class Snapshot:
         workload = self.prepared.catalog.workload(trial.workload.model, trial.workload.options)
         return workload if isinstance(workload, Graph) else None
 
-    @cached_property
-    def _subjects(self) -> list[Subject]:
-        """Every trial with a run that ended well, with the model of its family."""
+    def _subjects(self, trial_ids: Collection[str] | None) -> list[Subject]:
+        """Trials with a run that ended well, with the model of their family; None: all.
+
+        A family of which no trial is wanted is not fitted.
+        """
         from paceline.explain.trials import subjects
 
-        measured = [(model.evidence, model.calibration) for model in self.models if model.evidence is not None]
+        measured = [(model, model.evidence) for model in self.models if model.evidence is not None]
+        wanted = [
+            (evidence, model.calibration)
+            for model, evidence in measured
+            if trial_ids is None or any(training.trial.id in trial_ids for training in evidence.trainings)
+        ]
         good = [record for record in (*self.records, *self.further_records) if record.ok]
-        return subjects(measured, good)
+        return subjects(wanted, good)
 
     @cached_property
-    def _explained(self) -> dict[str, Explanation]:
-        """Trial and machine → its explanation, for every trial that was measured, tries included."""
+    def _explained(self) -> dict[tuple[str, str], Explanation]:
+        """Trial id and machine → explanation, of those that somebody asked for."""
+        return {}
+
+    def explained(self, trial_ids: Collection[str] | None = None) -> list[Explanation]:
+        """Explanations of trials that were measured, tries included; None: of all. Each is made once."""
         from paceline.explain.experiment import experiment_for
         from paceline.explain.trials import explain_among
 
-        return {
-            f"{subject.trial.id}@{subject.machine}": explain_among(
-                subject,
-                self._subjects,
-                label=self.labels.get(subject.trial.id, subject.trial.label),
-                experiment=experiment_for(self.study, subject.trial, self.prepared.catalog),
-                graph=self.graph(subject.trial),
-                folder=self.folder,
-            )
-            for subject in self._subjects
-        }
+        subjects = self._subjects(trial_ids)
+        wanted = [subject for subject in subjects if trial_ids is None or subject.trial.id in trial_ids]
+        for subject in wanted:
+            if (subject.trial.id, subject.machine) not in self._explained:
+                self._explained[subject.trial.id, subject.machine] = explain_among(
+                    subject,
+                    subjects,
+                    label=self.labels.get(subject.trial.id, subject.trial.label),
+                    experiment=experiment_for(self.study, subject.trial, self.prepared.catalog),
+                    graph=self.graph(subject.trial),
+                    folder=self.folder,
+                )
+        return [self._explained[subject.trial.id, subject.machine] for subject in wanted]
 
     @cached_property
     def explanations(self) -> list[Explanation]:
         """One for every trial of the study that was measured."""
         own = {trial.id for trial in self.trials}
-        return [explanation for explanation in self._explained.values() if explanation.trial in own]
-
-    @cached_property
-    def findings(self) -> dict[str, Sequence[Finding]]:
-        """Trial id → what holds it back, tries included."""
-        return {explanation.trial: explanation.findings for explanation in self._explained.values()}
+        return [explanation for explanation in self.explained() if explanation.trial in own]
 
     @cached_property
     def gaps(self) -> list[Gap]:
@@ -324,7 +331,7 @@ class Snapshot:
         from paceline.explain.gap import gaps_of
 
         _, profiles = self._companions
-        return gaps_of(self.comparison, self._subjects, profiles)
+        return gaps_of(self.comparison, self._subjects(None), profiles)
 
     @cached_property
     def choices(self) -> Known:
@@ -355,12 +362,16 @@ class Snapshot:
 
         return [record for record in self.further_records if record.study == name_of_tries(self.study.name)]
 
-    def advice(self, wish: Wish) -> Advice:
+    def advice(self, wish: Wish, explained: Collection[str] | None = None) -> Advice:
         """What to choose.
+
+        Args:
+            explained: ids of the trials of which it is said what holds them back; None: all.
 
         Raises:
             PacelineError: nothing was measured well enough, or a name in the wish is not there.
         """
         from paceline.recommend.advise import advise
 
-        return advise(self.choices, wish, self.findings)
+        findings = {explanation.trial: explanation.findings for explanation in self.explained(explained)}
+        return advise(self.choices, wish, findings)

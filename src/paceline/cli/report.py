@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -78,25 +79,28 @@ def report_data(args: argparse.Namespace, snapshot: Snapshot) -> ReportData:
     if snapshot.study.of_collectives:
         return measured
     from paceline.report.outlook import curves
+    from paceline.report.shorten import explained
 
+    shown = explained(snapshot.comparison)
     runs = last_runs(snapshot.comparison, snapshot.records)
     tell_outdated(args, snapshot, args.study)
     return replace(
         measured,
         curves=curves(snapshot.comparison, [record.trial for record in snapshot.records], snapshot.calibrations),
-        explanations=snapshot.explanations,
-        advice=_advice(snapshot),
+        explanations=snapshot.explanations if shown is None else snapshot.explained(shown),
+        advice=_advice(snapshot, shown),
         timelines=timelines_of(runs),
         resources=resources_of(runs),
     )
 
 
-def _advice(snapshot: Snapshot) -> Advice | None:
+def _advice(snapshot: Snapshot, explained: Collection[str] | None) -> Advice | None:
     """For the plainest goal; None where nothing can be recommended, which `recommend` itself says why."""
     from paceline.recommend.objective import Prices, wish_for
 
     try:
-        return snapshot.advice(wish_for("throughput", Prices(epoch=None, price=None, power=None), ""))
+        wish = wish_for("throughput", Prices(epoch=None, price=None, power=None), "")
+        return snapshot.advice(wish, explained)
     except PacelineError:
         return None
 

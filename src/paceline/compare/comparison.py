@@ -26,7 +26,7 @@ __all__ = ["Comparison", "Note", "compare"]
 class Note:
     """Something about the whole table that the reader must know."""
 
-    code: Literal["machines", "classes", "simulated"]
+    code: Literal["machines", "classes", "simulated", "shortened"]
     message: str
     """What was kept apart, and why."""
     hint: str = ""

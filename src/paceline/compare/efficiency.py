@@ -32,14 +32,13 @@ class Scaling:
 
 def scaling(groups: Sequence[Runs]) -> list[Scaling]:
     """For each group its efficiency against the fewest workers of its family, paired by round."""
-    families = [family(group.trial) for group in groups]
+    families = [family(group.trial).id for group in groups]
+    members: dict[str, list[int]] = {}
+    for index, name in enumerate(families):
+        members.setdefault(name, []).append(index)
     results = []
     for index, mine in enumerate(groups):
-        relatives = [
-            i
-            for i, other in enumerate(groups)
-            if i == index or (families[i] == families[index] and _comparable(mine, other))
-        ]
+        relatives = [i for i in members[families[index]] if i == index or _comparable(mine, groups[i])]
         base = min(relatives, key=lambda i: _size(groups[i].trial, mine.trial, i))
         results.append(_against(base, index, groups, alone=len(relatives) == 1))
     return results

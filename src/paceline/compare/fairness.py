@@ -109,10 +109,13 @@ class Fairness:
         """Args: proves_on: the site on which they were made, where it is another than the trials'."""
         self.proofs = {proof.trial: proof for proof in proofs}
         self._proves_on = proves_on
+        self._of: dict[str, Proof | None] = {}
 
     def of(self, trial: Trial) -> Proof | None:
-        """The proof that speaks for a trial."""
-        return self.proofs.get(proof_run(trial, self._proves_on).id)
+        """The proof that speaks for a trial; looked up once, pairs ask again and again."""
+        if trial.id not in self._of:
+            self._of[trial.id] = self.proofs.get(proof_run(trial, self._proves_on).id) if self.proofs else None
+        return self._of[trial.id]
 
     def to_json(self) -> list[dict[str, object]]:
         return [proof.to_json() for proof in self.proofs.values()]

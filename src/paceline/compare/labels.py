@@ -29,8 +29,12 @@ def label_rows(trials: Sequence[Trial], machines: Sequence[str | None]) -> Label
     if all(shared >= set(one) for one in facets):
         shared -= {"workers"}  # a row needs some name
     each = [_join(one, set(one) - shared) for one in facets]
-    for label in [name for name in set(each) if each.count(name) > 1]:
-        alike = [index for index, name in enumerate(each) if name == label]
+    places: dict[str, list[int]] = {}
+    for index, name in enumerate(each):
+        places.setdefault(name, []).append(index)
+    for label, alike in places.items():
+        if len(alike) == 1:
+            continue
         constant = _constant([details[index] for index in alike])
         for index in alike:
             each[index] = f"{label} · {_join(details[index], set(details[index]) - constant)}"

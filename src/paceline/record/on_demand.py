@@ -6,7 +6,6 @@ file is read and checked is `sample_files`.
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +18,7 @@ class SeriesFile:
 
     __slots__ = ("checksum", "derived", "path", "rows")
 
-    def __init__(self, path: Path, rows: int, checksum: str | None) -> None:
+    def __init__(self, path: str, rows: int, checksum: str | None) -> None:
         self.path = path
         self.rows = rows
         self.checksum = checksum

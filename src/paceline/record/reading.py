@@ -39,7 +39,7 @@ class Reading:
         if not Store.exists(self.folder):
             return []
         with Store.open(self.folder) as store:
-            return store.trials(study=study)
+            return list(store.trials(study).values())
 
     def without(self, trial_id: str) -> Reading:
         """The same store as if this trial had never been run."""

@@ -80,12 +80,12 @@ def settle(temporary: Path, path: Path) -> None:
         os.close(folder)
 
 
-def state_of(path: Path, rows: int, checksum: str | None) -> str:
+def state_of(path: Path | str, rows: int, checksum: str | None) -> str:
     """WHOLE, MISSING or DAMAGED: the bytes that were written, or not. Cheap: nothing is decoded where a checksum is
     known.
     """
     try:
-        content = path.read_bytes()
+        content = _content(path)
     except FileNotFoundError:
         return MISSING
     except OSError:
@@ -95,19 +95,24 @@ def state_of(path: Path, rows: int, checksum: str | None) -> str:
     return WHOLE if checksum_of(content) == checksum else DAMAGED
 
 
-def read_table(path: Path, rows: int, checksum: str | None) -> pa.Table | None:
+def read_table(path: Path | str, rows: int, checksum: str | None) -> pa.Table | None:
     """The table, or None when the file is missing, damaged, or not the one that was written.
 
     Args:
         checksum: of the file that was written; None where none is known, and rows must do.
     """
     try:
-        content = path.read_bytes()
+        content = _content(path)
     except OSError:
         return None
     if checksum is not None and checksum_of(content) != checksum:
         return None
     return _decoded(content, rows)
+
+
+def _content(path: Path | str) -> bytes:
+    with open(path, "rb") as file:  # noqa: PTH123 - ten thousand paths are not made into objects for this
+        return file.read()
 
 
 def _decoded(content: bytes, rows: int) -> pa.Table | None:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import sqlite3
 import statistics
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
@@ -34,7 +34,7 @@ from paceline.record.doubt_codes import DoubtCode
 from paceline.record.on_demand import SeriesFile, file_of
 from paceline.record.record import Doubt, OutcomeKind, Record
 from paceline.record.sample_files import DAMAGED, LAYERS, METER, MISSING, SAMPLES, SERIES, WHOLE, stem_of
-from paceline.record.stored_json import dump
+from paceline.record.stored_json import dump, without_collecting
 from paceline.record.summary import SUMMARY, sum_up, summarize
 
 RECENT_RUNS = 5
@@ -148,22 +148,23 @@ class Store:
         Raises:
             StoreError: the facts cannot be read.
         """
-        wanted, values = _filter(trial_ids, study=study, machine_id=machine)
-        rows = self._select(
-            "SELECT id, trial_id, limits, stem, json"  # noqa: S608 - our own words; values are bound
-            f" FROM runs{wanted} ORDER BY started, id",
-            values,
-        )
+        with without_collecting():
+            return self._records(*_filter(trial_ids, study=study, machine_id=machine), with_samples=with_samples)
+
+    def _records(self, wanted: str, values: list[Any], *, with_samples: bool) -> list[Record]:
         trials = self._trials(wanted, values)
-        files = self._files(wanted, values, {row[0]: row[3] for row in rows}) if with_samples else {}
-        records = []
-        for run, trial_id, limits, _, facts in rows:
-            series, doubts = files.get(run, ({}, ()))
-            records.append(
-                Record.from_json(json.loads(facts), trial=trials(trial_id, limits), doubts=doubts, series=series)
-            )
+        files = self._files(wanted, values) if with_samples else {}
+        statement = f"SELECT id, trial_id, limits, json FROM runs{wanted} ORDER BY started, id"  # noqa: S608 - values are bound
+        runs, records = [], []
+        with explained(self.folder):
+            # One after the other: the texts of all of them would take as much memory as the records.
+            for run, trial_id, limits, facts in self._connection.execute(statement, values):
+                series, doubts = files.get(run, ({}, ()))
+                trial = trials(trial_id, limits)
+                runs.append(run)
+                records.append(Record.from_json(json.loads(facts), trial=trial, doubts=doubts, series=series))
         if with_samples:
-            self._sum_up([row[0] for row in rows], records, wanted, values)
+            self._sum_up(runs, records, wanted, values)
         return records
 
     def attempted(self, machine_id: str) -> list[Attempt]:
@@ -196,14 +197,12 @@ class Store:
             elapsed.setdefault(trial_id, []).append(seconds)
         return {trial_id: statistics.median(runs[-RECENT_RUNS:]) for trial_id, runs in elapsed.items()}
 
-    def trials(self, *, study: str | None = None) -> list[Trial]:
-        """Trials with at least one run, in the order of their ids; those of one study, or all."""
+    def trials(self, study: str | None = None) -> dict[str, Trial]:
+        """Trial id → trial, of all that have a run, or one for a study; the limits are those of one of its runs."""
         wanted, values = _filter(None, study=study)
-        statement = (
-            "SELECT DISTINCT trial_id, trials.json FROM runs JOIN trials USING (trial_id)"  # noqa: S608 - as above
-            f"{wanted} ORDER BY trial_id"
-        )
-        return [Trial.from_json(json.loads(trial)) for _, trial in self._select(statement, values)]
+        statement = f"SELECT trial_id, MAX(limits) FROM runs{wanted} GROUP BY trial_id"  # noqa: S608 - as above
+        trial = self._trials(wanted, values)
+        return {trial_id: trial(trial_id, limits) for trial_id, limits in self._select(statement, values)}
 
     def studies(self) -> list[str]:
         """Names of studies with at least one run."""
@@ -227,7 +226,7 @@ class Store:
         files: dict[str, list[str]] = {name: [] for name in SERIES}
         # A file that is damaged is left out rather than failing the question, or answering it wrongly.
         for run, name, count, checksum in self._select("SELECT run, name, rows, checksum FROM series"):
-            if self._state(name, stems[run], count, checksum) == WHOLE:
+            if sample_files.state_of(self._path(name, stems[run]), count, checksum) == WHOLE:
                 files[name].append(stems[run])
         try:
             from paceline.record.query import run_query  # noqa: PLC0415  DuckDB is only for those who ask
@@ -274,7 +273,7 @@ class Store:
         if self._connection.execute("SELECT 1 FROM runs WHERE stem = ?", (stem,)).fetchone():
             stem = stem_of(f"{record.run_id}@{machine_id}")
         for series in written:
-            sample_files.settle(series.temporary, self._path(series.name, stem))
+            sample_files.settle(series.temporary, Path(self._path(series.name, stem)))
         facts = record.to_json()
         trial = facts.pop("trial")
         self._connection.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", (record.trial.id, dump(trial)))
@@ -320,17 +319,18 @@ class Store:
 
         return trial
 
-    def _files(
-        self, wanted: str, values: list[Any], stems: Mapping[int, str]
-    ) -> dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]]:
+    def _files(self, wanted: str, values: list[Any]) -> dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]]:
         """Row of a run → the files of its series that can be relied on, and doubts about the others."""
-        statement = f"SELECT run, name, rows, checksum FROM series WHERE run IN (SELECT id FROM runs{wanted})"  # noqa: S608
+        statement = (
+            "SELECT run, stem, name, rows, checksum FROM series JOIN runs ON runs.id = run"  # noqa: S608 - as above
+            f" WHERE run IN (SELECT id FROM runs{wanted})"
+        )
         files: dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]] = {}
-        for run, name, count, checksum in self._select(statement, values):
-            path = self._path(name, stems[run])
+        for run, stem, name, count, checksum in self._select(statement, values):
+            path = self._path(name, stem)
             series, doubts = files.setdefault(run, ({}, ()))
             # Nobody but the one who draws its curves asks for the meter, and no number rests on it.
-            state = WHOLE if name == METER else self._state(name, stems[run], count, checksum)
+            state = WHOLE if name == METER else sample_files.state_of(path, count, checksum)
             if state == WHOLE:
                 series[name] = SeriesFile(path, count, checksum)
             else:
@@ -356,11 +356,8 @@ class Store:
             with suppress(sqlite3.Error), self._transaction():
                 summaries.keep(self._connection, derived)
 
-    def _path(self, name: str, stem: str) -> Path:
-        return self.folder / name / f"{stem}.parquet"
-
-    def _state(self, name: str, stem: str, rows: int, checksum: str | None) -> str:
-        return sample_files.state_of(self._path(name, stem), rows, checksum)
+    def _path(self, name: str, stem: str) -> str:
+        return f"{self.folder}/{name}/{stem}.parquet"
 
     def _select(self, statement: str, values: Collection[Any] = ()) -> list[Any]:
         with explained(self.folder):
@@ -398,7 +395,7 @@ _UNUSABLE: dict[tuple[str, str], DoubtCode] = {
 }
 
 
-def _unusable(name: str, path: Path, state: str) -> Doubt:
+def _unusable(name: str, path: str, state: str) -> Doubt:
     said = "is not what was written: its checksum differs" if state == DAMAGED else "is missing"
     return Doubt(
         code=_UNUSABLE[name, state],

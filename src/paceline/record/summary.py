@@ -13,7 +13,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from paceline.plan.vocabulary import ASYNCHRONOUS
 from paceline.record.lockstep import PHASE_PREFIX, Lockstep, StepLayout, floats, lockstep
@@ -128,6 +127,8 @@ def sum_up(record: Record) -> RunSummary | None:
 
 def measured_samples(record: Record) -> pa.Table | None:
     """The rows of measured steps, or None when there are none or their times cannot be divided by."""
+    import pyarrow.compute as pc  # noqa: PLC0415  costs every command a twentieth of a second, and few decode samples
+
     samples = record.samples
     if samples is None:
         return None
@@ -191,6 +192,8 @@ def _utilisation(record: Record, measured: pa.Table) -> float | None:
 
 
 def _first_step(samples: pa.Table) -> float | None:
+    import pyarrow.compute as pc  # noqa: PLC0415  as above
+
     first = samples["wall_s"].filter(pc.equal(samples["kind"], "first"))
     longest: float | None = pc.max(first).as_py()
     return longest

@@ -73,14 +73,20 @@ def _nothing(comparison: Comparison) -> str:
 
 
 def contests(pairs: Sequence[PairVerdict]) -> list[list[PairVerdict]]:
-    """Pairs that hang together: those of one question, each with each."""
-    groups: list[tuple[set[str], list[PairVerdict]]] = []
+    """Pairs that hang together: those of one question, in the order of the first of each."""
+    parents: dict[str, str] = {}
+
+    def root(key: str) -> str:
+        while (parent := parents.setdefault(key, key)) != key:
+            key = parent
+        return key
+
     for pair in pairs:
-        touched = [group for group in groups if {pair.a, pair.b} & group[0]]
-        members = {pair.a, pair.b}.union(*(group[0] for group in touched))
-        joined = [one for group in touched for one in group[1]]
-        groups = [group for group in groups if group not in touched] + [(members, [*joined, pair])]
-    return [joined for _, joined in groups]
+        parents[root(pair.b)] = root(pair.a)
+    together: dict[str, list[PairVerdict]] = {}
+    for pair in pairs:
+        together.setdefault(root(pair.a), []).append(pair)
+    return list(together.values())
 
 
 def _contest(comparison: Comparison, pairs: Sequence[PairVerdict]) -> _Clause:

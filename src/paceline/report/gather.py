@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from paceline.compare import Comparison, Row
+from paceline.compare import Comparison
 from paceline.compare.runs import fingerprint
 from paceline.model.foreign.measured_step import measured_spans
 from paceline.model.foreign.traces import Span
 from paceline.record.record import MEASUREMENT, Record
-from paceline.record.summary import measured_samples
+from paceline.record.summary import summarize
 from paceline.record.usage import UsageCurves, usage_of
 from paceline.report.page import Source
+from paceline.report.shorten import in_detail
 
-MOST_ROWS = 12
-"""Rows whose last run is drawn step by step and second by second; more nobody looks at."""
 MOST_SPANS = 6000
 """Of all timelines of a page: with thousands of ranks one is enough."""
 
@@ -41,22 +40,17 @@ def environments_of(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def last_runs(comparison: Comparison, records: Sequence[Record]) -> dict[str, Record]:
-    """Key of a row → its last good run, for the largest size of each family."""
-    largest: dict[str, Row] = {}
-    for row in comparison.rows:
-        family = row.base or row.key
-        if row.throughput is not None and (family not in largest or row.workers > largest[family].workers):
-            largest[family] = row
+    """Key of a row → its last good run, for the rows that a page looks at closely."""
     runs: dict[str, Record] = {}
-    for row in list(largest.values())[:MOST_ROWS]:
+    for row in in_detail(comparison):
         good = [
             record
             for record in records
-            if record.ok
+            if record.trial.id == row.trial
+            and record.ok
             and record.kind == MEASUREMENT
-            and record.trial.id == row.trial
             and (record.machine.get("id"), fingerprint(record)) == (row.machine, row.fingerprint)
-            and measured_samples(record) is not None
+            and summarize(record) is not None
         ]
         if good:
             runs[row.key] = max(good, key=lambda record: record.repeat)

@@ -9,10 +9,11 @@ from __future__ import annotations
 import base64
 import hashlib
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from importlib.resources import files
 
+from paceline.compare import Comparison
 from paceline.report.doubts import doubts
 from paceline.report.fairness import differences, proof_sentences
 from paceline.report.figures.contest import HOW_TO_READ
@@ -23,6 +24,7 @@ from paceline.report.page import ReportData, Source
 from paceline.report.palette import style
 from paceline.report.sentences import verdict_sentences
 from paceline.report.sheets import fairness_sheet, measurement_sheet, verdict_sheet
+from paceline.report.shorten import shortened
 from paceline.report.text import fact_texts, results_sentences
 
 LONG = 300
@@ -48,9 +50,10 @@ class Section:
 
 
 def page(data: ReportData) -> str:
-    """The whole file."""
-    drawn = gallery(data)
-    parts = sections(data, drawn)
+    """The whole file; of a very large study the tables and figures show some rows, the answer is that of all."""
+    shown = replace(data, results=shortened(data.results)) if isinstance(data.results, Comparison) else data
+    drawn = gallery(shown)
+    parts = sections(shown, drawn, verdicts=_verdicts(data))
     title = f"{data.study} · Paceline report"
     css, script = style() + _asset("page.css"), _asset("page.js")
     policy = (
@@ -69,10 +72,10 @@ def page(data: ReportData) -> str:
     return f'<!DOCTYPE html>\n<html lang="en">\n{tag("head", *head)}\n{body}\n</html>\n'
 
 
-def sections(data: ReportData, drawn: Gallery) -> list[Section]:
+def sections(data: ReportData, drawn: Gallery, *, verdicts: str) -> list[Section]:
     """All parts, in order, those without data among them."""
     return [
-        _results(data, drawn),
+        _results(data, drawn, verdicts),
         _scaling(data, drawn),
         _pictures(data, drawn, "phases"),
         _pictures(data, drawn, "timelines"),
@@ -131,7 +134,18 @@ def _section(part: Section) -> str:
     return tag("section", heading, part.body, id=part.name, aria_labelledby=f"{part.name}-heading")
 
 
-def _results(data: ReportData, drawn: Gallery) -> Section:
+def _verdicts(data: ReportData) -> str:
+    """What may be said of pairs of rows, all of them considered."""
+    comparison = data.comparison
+    if comparison is None:
+        return ""
+    labels = {row.key: row.label for row in comparison.rows}
+    return listed(verdict_sentences(comparison, labels), "verdicts") or paragraph(
+        "No two trials answer the same question, so none is ranked."
+    )
+
+
+def _results(data: ReportData, drawn: Gallery, verdicts: str) -> Section:
     comparison = data.comparison
     name, heading = "comparison", "Comparison"
     if comparison is None:
@@ -142,12 +156,10 @@ def _results(data: ReportData, drawn: Gallery) -> Section:
     body = figures(drawn.results)
     if comparison is not None:
         body = paragraph(HOW_TO_READ, "about") + body
-        labels = {row.key: row.label for row in comparison.rows}
         pairs = folded("every pair", table(verdict_sheet(comparison))) if comparison.verdicts else ""
-        verdicts = listed(verdict_sentences(comparison, labels), "verdicts") or paragraph(
-            "No two trials answer the same question, so none is ranked."
+        body = "".join(
+            [verdicts, body, tag("h3", say("Everything measured")), table(measurement_sheet(comparison)), pairs]
         )
-        body = "".join([verdicts, body, tag("h3", say("All trials")), table(measurement_sheet(comparison)), pairs])
     return Section(name=name, heading=heading, body=body)
 
 

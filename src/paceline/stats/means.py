@@ -6,10 +6,10 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import NamedTuple
 
 import numpy as np
-from scipy import special
 
 from paceline.stats.checked import RELATIVE_ROUNDING, Floats, checked
 
@@ -213,6 +213,8 @@ def shared_spread(pairs: Sequence[tuple[Mapping[int, float], Mapping[int, float]
     Raises:
         ValueError: As `ratio_interval`.
     """
+    from scipy import special  # noqa: PLC0415
+
     found = [difference for a, b in pairs if len((difference := _log_difference(a, b)).pairs) and difference.se > 0]
     if len(found) < SPREAD_FROM:
         return None
@@ -227,6 +229,8 @@ def shared_spread(pairs: Sequence[tuple[Mapping[int, float], Mapping[int, float]
 
 def _inverse_trigamma(y: float) -> float:
     """Newton's method from below, as in the appendix of Smyth (2004)."""
+    from scipy import special  # noqa: PLC0415
+
     x = 0.5 + 1 / y
     for _ in range(50):
         trigamma = float(special.polygamma(1, x))
@@ -315,6 +319,9 @@ def _interval(values: Floats, level: float) -> tuple[float, float | None, float 
 
 def _bca(values: Floats, level: float) -> tuple[float, float] | None:
     """Ends of the expanded BCa interval of the mean, or None where it degenerates."""
+    # scipy.stats takes a second to import, and most commands get by without it.
+    from scipy import special, stats  # noqa: PLC0415
+
     n = len(values)
     mean, spread = float(values.mean()), float(values.std(ddof=1))
     expanded = 1 - 2 * float(special.ndtr(-_t_quantile(level, n - 1) * math.sqrt(n / (n - 1))))
@@ -327,9 +334,6 @@ def _bca(values: Floats, level: float) -> tuple[float, float] | None:
     def mean_of(resample: Floats, axis: int) -> Floats:
         means: Floats = np.round(resample.mean(axis=axis), 9)
         return means
-
-    # scipy.stats takes a second to import, and most commands get by without it.
-    from scipy import stats  # noqa: PLC0415
 
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", stats.DegenerateDataWarning)
@@ -347,12 +351,19 @@ def _bca(values: Floats, level: float) -> tuple[float, float] | None:
     return mean + spread * float(low), mean + spread * float(high)
 
 
+@cache
 def _t_quantile(level: float, df: float) -> float:
+    """Kept: rows of a table have the same few numbers of runs."""
+    # Takes a sixth of a second to import, and `plan` gets by without it; so above.
+    from scipy import special  # noqa: PLC0415
+
     _check_level(level)
     return float(-special.stdtrit(df, (1 - level) / 2))
 
 
 def _t_tail(distance: float, difference: _LogDifference) -> float:
+    from scipy import special  # noqa: PLC0415
+
     return float(special.stdtr(difference.df, -distance / max(difference.se, RELATIVE_ROUNDING)))
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from paceline.model.equations import collectives
 from paceline.model.equations.collectives import Wire
 from paceline.model.equations.conditions import Conditions
-from paceline.model.equations.parameters import INDEX
+from paceline.model.equations.parameters import INDEX, Vector
 from paceline.model.equations.step import Floats
 from paceline.plan.vocabulary import HALVING, RING, SERVER, TREE
 
@@ -16,7 +16,7 @@ HALVES = frozenset({"all_gather", "reduce_scatter"})
 """Operations that are half of an all-reduce."""
 
 
-def neighbours(vector: Floats, conditions: Conditions) -> tuple[float, float]:
+def neighbours(vector: Vector, conditions: Conditions) -> tuple[float, float]:
     """(seconds of a message, seconds of each of its bytes) from one rank to another."""
     alpha = float(vector[INDEX["alpha_s"]]) + (conditions.latency_s or 0.0)
     beta = float(vector[INDEX["byte_s"]])
@@ -31,7 +31,7 @@ def leaving(conditions: Conditions) -> float:
     return 1 - 1 / conditions.hosts if _at_home(conditions) else 1.0
 
 
-def served_s(vector: Floats, conditions: Conditions) -> float:
+def served_s(vector: Vector, conditions: Conditions) -> float:
     """What servers take from the cores of the workers beside them: no link and no backward pass hides it."""
     if not _at_home(conditions):
         return 0.0
@@ -44,7 +44,7 @@ def _at_home(conditions: Conditions) -> bool:
     return conditions.exchange == SERVER and conditions.servers >= conditions.hosts
 
 
-def message_costs(vector: Floats, conditions: Conditions, sizes: Floats) -> tuple[Floats, Floats]:
+def message_costs(vector: Vector, conditions: Conditions, sizes: Floats) -> tuple[Floats, Floats]:
     """(latency, bandwidth) seconds of each message of so many bytes."""
     ranks = float(conditions.workers)
     if conditions.workers < 2:
@@ -62,7 +62,7 @@ def message_costs(vector: Floats, conditions: Conditions, sizes: Floats) -> tupl
     return np.full(sizes.shape, float(latency)), sizes * float(byte_s)
 
 
-def collective_s(vector: Floats, conditions: Conditions, sizes: Floats, operation: str) -> Floats:
+def collective_s(vector: Vector, conditions: Conditions, sizes: Floats, operation: str) -> Floats:
     """Seconds of a collective by itself, for each size."""
     latency, carried = message_costs(vector, conditions, sizes)
     if operation in HALVES:

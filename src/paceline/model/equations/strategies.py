@@ -16,7 +16,7 @@ import numpy as np
 
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import message_costs, neighbours, served_s
-from paceline.model.equations.parameters import INDEX
+from paceline.model.equations.parameters import INDEX, Vector
 from paceline.model.equations.recurrence import last_end, pipelined, sharded
 from paceline.model.equations.servers import Service, asynchronous_step
 from paceline.model.equations.step import Floats, Profile, Stage
@@ -46,14 +46,14 @@ class Shown:
     """For other workers, by the order of things: a pipeline's bubble."""
 
 
-def shown(vector: Floats, conditions: Conditions, work: Work) -> Shown:
+def shown(vector: Vector, conditions: Conditions, work: Work) -> Shown:
     """The exchange of a step under these conditions."""
     if conditions.workers < 2 or not conditions.messages:
         return Shown()
     return WAYS[conditions.sharing](vector, conditions, work)
 
 
-def _replicated(vector: Floats, conditions: Conditions, work: Work) -> Shown:
+def _replicated(vector: Vector, conditions: Conditions, work: Work) -> Shown:
     latencies, carried = message_costs(vector, conditions, conditions.sizes)
     costs = latencies + carried
     served = served_s(vector, conditions)
@@ -72,7 +72,7 @@ def _exposed(start: float, conditions: Conditions, costs: Floats, backward_s: fl
     return max(0.0, last_end(ready, costs) - backward_s)
 
 
-def _partitioned(vector: Floats, conditions: Conditions, work: Work) -> Shown:
+def _partitioned(vector: Vector, conditions: Conditions, work: Work) -> Shown:
     averaged = _replicated(vector, conditions, work)
     latency, carried = (
         float(one.sum()) / 2 for one in message_costs(vector, conditions, np.array([conditions.exchanged]))
@@ -86,7 +86,7 @@ def _partitioned(vector: Floats, conditions: Conditions, work: Work) -> Shown:
     )
 
 
-def _sharded(vector: Floats, conditions: Conditions, work: Work) -> Shown:
+def _sharded(vector: Vector, conditions: Conditions, work: Work) -> Shown:
     """Messages are the stages in the order of the backward pass."""
     sizes = conditions.sizes
     done = np.cumsum(sizes) / sizes.sum() if conditions.fractions is None else np.asarray(conditions.fractions)
@@ -111,7 +111,7 @@ NOTHING_ELSE = Profile(forward_s=np.zeros(1), backward_s=np.zeros(1), gradient_b
 """Of a step whose computing stands in its stages."""
 
 
-def _pipelined(vector: Floats, conditions: Conditions, work: Work) -> Shown:
+def _pipelined(vector: Vector, conditions: Conditions, work: Work) -> Shown:
     """The one message is what a sample hands from stage to stage; as many passes a worker are micro-batches."""
     stages = conditions.workers
     alpha, beta = neighbours(vector, conditions)
@@ -128,7 +128,7 @@ def _pipelined(vector: Floats, conditions: Conditions, work: Work) -> Shown:
     )
 
 
-def _asynchronous(vector: Floats, conditions: Conditions, work: Work) -> Shown:
+def _asynchronous(vector: Vector, conditions: Conditions, work: Work) -> Shown:
     alpha, beta = neighbours(vector, conditions)
     service = Service(
         size=conditions.exchanged,
@@ -146,7 +146,7 @@ def _part(latency_s: float, total_s: float) -> float:
     return latency_s / total_s if total_s else 0.0
 
 
-WAYS: dict[Sharing, Callable[[Floats, Conditions, Work], Shown]] = {
+WAYS: dict[Sharing, Callable[[Vector, Conditions, Work], Shown]] = {
     REPLICATED: _replicated,
     PARTITIONED: _partitioned,
     SHARDED: _sharded,

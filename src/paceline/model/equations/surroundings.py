@@ -12,7 +12,7 @@ import numpy as np
 
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import message_costs, served_s
-from paceline.model.equations.parameters import INDEX
+from paceline.model.equations.parameters import INDEX, Vector
 from paceline.model.equations.simulate import Crowd, synchronous_step
 from paceline.model.equations.step import Floats, Messages, Profile
 from paceline.model.equations.stragglers import Straggling, expected_slowest
@@ -47,7 +47,7 @@ def slowest_of_classes(conditions: Conditions, straggling: Straggling) -> list[f
 
 
 def simulated_exchange(
-    vector: Floats, conditions: Conditions, forward_s: float, backward_s: float, straggling: Straggling
+    vector: Vector, conditions: Conditions, forward_s: float, backward_s: float, straggling: Straggling
 ) -> tuple[float, Shown]:
     """(how much longer the slowest worker computes, the exchange and what of it shows) of gradients that are averaged.
 
@@ -77,7 +77,7 @@ def simulated_exchange(
     return slow, Shown(total_s=total, exposed_s=exposed, latent=latency / total if total else 0.0)
 
 
-def _ready(vector: Floats, conditions: Conditions) -> Floats:
+def _ready(vector: Vector, conditions: Conditions) -> Floats:
     """How much of the backward pass is over when each message may start."""
     if conditions.every > 1:
         return np.ones(len(conditions.messages))

@@ -15,8 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from paceline.model.equations.conditions import Conditions
-from paceline.model.equations.parameters import INDEX
-from paceline.model.equations.step import Floats
+from paceline.model.equations.parameters import INDEX, Vector
 from paceline.model.equations.stragglers import ALIKE, Straggling, expected_slowest
 from paceline.model.equations.strategies import Work, shown
 from paceline.model.equations.surroundings import host_slowness, simulated_exchange
@@ -102,7 +101,7 @@ def bottleneck(terms: StepTerms) -> str:
     return max(found, key=lambda name: found[name])
 
 
-def step_terms(vector: Floats, conditions: Conditions, straggling: Straggling = ALIKE) -> StepTerms:
+def step_terms(vector: Vector, conditions: Conditions, straggling: Straggling = ALIKE) -> StepTerms:
     """The step under these conditions."""
     at = INDEX
     batch, passes = conditions.batch, conditions.passes

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
-from functools import cache
+from functools import cache, cached_property
 
 from paceline.model.equations.ready import Ready, ready_of
 from paceline.model.fitting.calibration import Calibration, ModelFamily
@@ -27,22 +27,34 @@ class Origin(str, Enum):
     """It was fitted for this answer."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
+@dataclass(frozen=True, kw_only=True)
 class FamilyModel:
-    """One family: what is known of it, and its model."""
+    """One family: what is known of it, and its model, which is fitted when somebody first asks for it."""
 
     family: ModelFamily
-    calibration: Calibration
-    origin: Origin
     evidence: Evidence | None
     """What is recorded and imported; None where only the kept calibration is here."""
+    kept: Calibration | None
+    """The kept calibration, if it is current."""
     outdated: bool = False
     """A calibration is kept, but records, imports or the version of Paceline are newer; this answer does not use it."""
 
     @property
+    def origin(self) -> Origin:
+        return Origin.FRESH if self.kept is None else Origin.KEPT
+
+    @property
     def calibrated(self) -> bool:
         """Whether somebody calibrated this family, so that its model may predict what was never run."""
-        return self.origin is Origin.KEPT or self.outdated
+        return self.kept is not None or self.outdated
+
+    @cached_property
+    def calibration(self) -> Calibration:
+        """The kept one while it is current, else a fresh fit."""
+        if self.kept is not None:
+            return self.kept
+        assert self.evidence is not None
+        return fit(self.evidence)
 
 
 def model_families(evidence: Iterable[Evidence], kept: Sequence[Calibration]) -> list[FamilyModel]:
@@ -50,7 +62,7 @@ def model_families(evidence: Iterable[Evidence], kept: Sequence[Calibration]) ->
     measured = [_model(known, kept) for known in evidence]
     families = [model.family for model in measured]
     return measured + [
-        FamilyModel(family=calibration.family, calibration=calibration, origin=Origin.KEPT, evidence=None)
+        FamilyModel(family=calibration.family, evidence=None, kept=calibration)
         for calibration in kept
         if calibration.family not in families
     ]
@@ -58,14 +70,12 @@ def model_families(evidence: Iterable[Evidence], kept: Sequence[Calibration]) ->
 
 def _model(evidence: Evidence, kept: Sequence[Calibration]) -> FamilyModel:
     earlier = next((calibration for calibration in kept if calibration.family == evidence.family), None)
-    if earlier is not None and earlier.evidence == digest_of(evidence):
-        return FamilyModel(family=evidence.family, calibration=earlier, origin=Origin.KEPT, evidence=evidence)
+    current = earlier is not None and earlier.evidence == digest_of(evidence)
     return FamilyModel(
         family=evidence.family,
-        calibration=fit(evidence),
-        origin=Origin.FRESH,
         evidence=evidence,
-        outdated=earlier is not None,
+        kept=earlier if current else None,
+        outdated=earlier is not None and not current,
     )
 
 

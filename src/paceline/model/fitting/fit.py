@@ -29,8 +29,8 @@ from paceline.stats.known_by import MODELLED
 LEAST_NOISE = 0.005
 """Runs of a real program are never known better than this."""
 FOLDS = 12
-"""Trials are held out one by one up to so many, and in so many parts beyond: a fit for each of a hundred tells no more
-about the largest errors than twelve do, and takes minutes."""
+"""Trials are held out one by one up to so many, and in so many parts beyond: a fit for each of a hundred trials tells
+no more about the largest errors than twelve do, and takes minutes."""
 FEW_HELD_OUT = 9
 """Fewer held-out trials than this cannot tell a 90 % quantile: the largest error counts, and half as much again."""
 

@@ -76,8 +76,9 @@ class Problem:
 
     def of_data(self, vector: Floats) -> Floats:
         rows: list[float] = []
+        values = vector.tolist()
         for one, step_s in zip(self._evidence.trainings, self._steps_s, strict=True):
-            terms = step_terms(vector, one.conditions, self._straggling)
+            terms = step_terms(values, one.conditions, self._straggling)
             rows.append(log(max(terms.step_s, 1e-12) / step_s))
             weight = DERIVED_WEIGHT if one.derived else 1.0
             found = terms.phases()
