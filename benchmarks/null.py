@@ -95,7 +95,7 @@ def timing_claims() -> list[Claim]:
             Claim(
                 name=f"efficiency, {label}",
                 ratio=found,
-                n=row.efficiency.n_runs,
+                n=row.n_runs,
                 claim=f"recorded ÷ law within {TOLERANCE:.0%}",
                 holds=abs(found["value"] - 1) <= TOLERANCE,
             )

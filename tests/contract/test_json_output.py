@@ -41,7 +41,6 @@ LIBRARIES = ("trial", "facts", "proof", "collectives")
 """Schemas that others refer to; no command prints them."""
 
 ESTIMATE = {"value", "low", "high", "level", "unit", "by", "n_runs"}
-QUANTITY = {"value", "low", "high", "unit", "n_runs"}
 
 FAULTY = study_of(
     {"fault": ["none", "crash"], "jitter": 0.02},
@@ -252,7 +251,7 @@ def test_compare_has_the_names_that_others_rely_on(place: Path, ran: dict[str, A
         } <= set(row)
         if row["outcome"] == "ok":
             for quantity in (row["throughput"], row["step_s"], row["efficiency"], *row["phases"].values()):
-                assert set(quantity) >= QUANTITY
+                assert set(quantity) >= ESTIMATE
     assert comparison["verdicts"]
     for verdict in comparison["verdicts"]:
         assert {"a", "b", "ratio", "low", "high", "p", "verdict"} <= set(verdict)

@@ -47,7 +47,8 @@ def counts(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
         monkeypatch.setattr(where, passed_on)
 
     count("paceline.prepared.expand", lambda study, _catalog: f"expand {study.name}")
-    count("paceline.record.sample_files.read_table", lambda path, *_: f"read {path.parent.name}/{path.name}")
+    count("paceline.record.sample_files.state_of", lambda path, *_: f"verify {path}")
+    count("paceline.record.on_demand.read_table", lambda path, *_: f"read {path}")
     count("paceline.model.fitting.families.fit", lambda evidence: f"fit {evidence.family}")
     return counted
 
@@ -86,9 +87,10 @@ def test_a_command_expands_once_reads_each_file_once_and_fits_each_family_once(
         kept.write_text(current, encoding="utf-8")
 
     assert prefixed(counts, "expand") == [1]
+    assert set(prefixed(counts, "verify")) <= {1}
     assert set(prefixed(counts, "read")) <= {1}
     assert set(prefixed(counts, "fit")) <= {1}
-    assert bool(prefixed(counts, "read")) == (words[0] != "plan")
+    assert bool(prefixed(counts, "verify")) == (words[0] != "plan")
     assert bool(prefixed(counts, "fit")) == (words[0] not in {"plan", "compare"} and words != ("report",))
 
 
@@ -99,7 +101,8 @@ def test_run_expands_once_and_reads_no_sample_file_twice(tmp_path: Path, counts:
 
     assert main(["run", str(path), "--store", str(tmp_path / "store")]) == 0
     assert prefixed(counts, "expand") == [1]
-    assert set(prefixed(counts, "read")) == {1}
+    assert set(prefixed(counts, "verify")) == {1}
+    assert set(prefixed(counts, "read")) <= {1}
 
 
 def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:

@@ -110,8 +110,9 @@ def test_every_warning_is_documented_and_no_other() -> None:
     codes = set(get_args(DoubtCode))
 
     assert set(first_cells(section("Warnings", page))) == codes
-    # The store names these two after the file that is gone.
-    assert codes == made_codes() | {"samples-missing", "layers-missing"}
+    # The store names these after the file that is gone or damaged.
+    named = {f"{series}-{state}" for series in ("samples", "layers") for state in ("missing", "damaged")}
+    assert codes == made_codes() | named
 
 
 def test_study_reference_is_current() -> None:

@@ -7,7 +7,6 @@ from paceline.compare.families import ScalingFamily, families
 from paceline.compare.gaps import Factor
 from paceline.compare.precision import more_repeats
 from paceline.compare.proof_evidence import TRAITS
-from paceline.compare.quantity import Quantity
 from paceline.compare.rows import Phase, Row, RowWarning
 from paceline.compare.runs import gather
 from paceline.compare.verdicts import DIFFERENT_MACHINES, PairVerdict
@@ -28,7 +27,6 @@ __all__ = [
     "PairVerdict",
     "Phase",
     "Proof",
-    "Quantity",
     "Row",
     "RowWarning",
     "ScalingFamily",

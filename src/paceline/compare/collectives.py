@@ -7,17 +7,16 @@ runs their mean with its interval. Bandwidths follow from the times.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from paceline.compare.comparison import Comparison, Note
-from paceline.compare.quantity import Quantity, from_interval
 from paceline.compare.rows import Row, RowOutcome, RowWarning
 from paceline.compare.runs import Runs
-from paceline.record.record import Record
 from paceline.record.summary import slowest_times
 from paceline.stats import LEVEL, mean_interval
+from paceline.stats.estimate import Estimate, over_runs
 from paceline.workloads.collective import BUS_FACTORS, Collective
 
 __all__ = ["CollectiveTable", "Collectives", "SizeRow", "tables_of"]
@@ -29,11 +28,11 @@ class SizeRow:
 
     size: int
     """Bytes, as nccl-tests counts them: what every rank holds in the end, or begins with."""
-    time: Quantity
+    time: Estimate
     """Seconds an operation."""
-    algbw: Quantity
+    algbw: Estimate
     """Algorithm bandwidth: bytes ÷ time."""
-    busbw: Quantity
+    busbw: Estimate
     """Bus bandwidth: what links carry, comparable between operations and numbers of ranks."""
     rounds: int
     """Measured operations a run."""
@@ -132,31 +131,21 @@ def _table(runs: Runs, row: Row, collective: Collective) -> CollectiveTable:
         reason=row.reason,
         n_runs=row.n_runs,
         warnings=row.warnings,
-        sizes=tuple(_sizes([record for record, _ in runs.measured], collective.operation, row.workers)),
+        sizes=tuple(_sizes(runs, collective.operation, row.workers)),
     )
 
 
-def _sizes(records: Sequence[Record], operation: str, ranks: int) -> list[SizeRow]:
+def _sizes(runs: Runs, operation: str, ranks: int) -> list[SizeRow]:
     medians: dict[int, list[float]] = {}
     rounds: dict[int, int] = {}
-    for record in records:
+    for record, _ in runs.measured:
         for size, times in slowest_times(record).items():
             medians.setdefault(size, []).append(float(np.median(times)))
             rounds[size] = min(rounds.get(size, len(times)), len(times))
     factor = BUS_FACTORS[operation](ranks)
     rows = []
     for size in sorted(medians):
-        time = from_interval(mean_interval(medians[size]), "s")
-        algbw = _bandwidth(size, time)
+        time = over_runs(mean_interval(medians[size]), len(medians[size]), "s", runs.measured_by)
+        algbw = replace(time.over(size, "B/s"), by=runs.derived_by)
         rows.append(SizeRow(size=size, time=time, algbw=algbw, busbw=algbw.times(factor), rounds=rounds[size]))
     return rows
-
-
-def _bandwidth(size: int, time: Quantity) -> Quantity:
-    return Quantity(
-        value=size / time.value,
-        low=None if time.high is None else size / time.high,
-        high=None if time.low is None else size / time.low,
-        unit="B/s",
-        n_runs=time.n_runs,
-    )

@@ -10,19 +10,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from paceline.compare.quantity import Quantity, from_ratio
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
 from paceline.stats import ratio_interval
+from paceline.stats.estimate import Estimate, exactly, over_runs
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Scaling:
     """How well one trial scales."""
 
-    efficiency: Quantity | None
+    efficiency: Estimate | None
     """Throughput per worker over the base's; exactly 1 for the base itself; None where it cannot be told."""
-    speedup: Quantity | None
+    speedup: Estimate | None
     """Throughput over the base's."""
     base: int | None
     """Index of the base among the groups; None without one."""
@@ -60,12 +60,13 @@ def _against(base_index: int, index: int, groups: Sequence[Runs], *, alone: bool
     if base_index == index:
         if alone and mine.trial.workers > 1:
             return _unknown("no trial with fewer workers on the same machine and environment to compare with")
-        one = Quantity(value=1.0, low=1.0, high=1.0, unit="1", n_runs=len(mine.measured))
+        one = exactly(1.0, "1", len(mine.measured), mine.derived_by)
         return Scaling(efficiency=one, speedup=one, base=index, note=None)
     if not base.measured:
         return _unknown(f"its base, {base.trial.label}, has no good run")
     ratio = ratio_interval(mine.by_round("throughput"), base.by_round("throughput"))
-    speedup = from_ratio(ratio, ratio.n_pairs or min(len(mine.measured), len(base.measured)))
+    n_runs = ratio.n_pairs or min(len(mine.measured), len(base.measured))
+    speedup = over_runs(ratio, n_runs, "1", mine.derived_by)
     growth = mine.trial.workers / base.trial.workers
     return Scaling(efficiency=speedup.times(1 / growth), speedup=speedup, base=base_index, note=None)
 

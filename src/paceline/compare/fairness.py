@@ -18,12 +18,12 @@ import numpy as np
 
 from paceline.compare.labels import label_rows
 from paceline.compare.proof_evidence import Floats, ProofEvidence, ShownTensors, traits_of
-from paceline.compare.quantity import finite
 from paceline.plan.proof import ProofCase, proof_run
 from paceline.plan.trial import Trial
 from paceline.plan.vocabulary import EXACT, StrategyClass
 from paceline.record.fact import Tensors
 from paceline.record.record import Record
+from paceline.stats.estimate import finite
 
 FACTOR = 5.0
 """How much further from the reference than PyTorch's float32 a framework may be."""

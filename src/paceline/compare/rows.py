@@ -8,7 +8,6 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from paceline.compare.efficiency import Scaling
-from paceline.compare.quantity import Quantity, finite, from_interval
 from paceline.compare.runs import Runs
 from paceline.plan.vocabulary import BatchScaling, PhasesBy, StrategyClass
 from paceline.record.doubt_codes import DoubtCode
@@ -16,6 +15,8 @@ from paceline.record.phases import Mixed, PhaseTime, mixed_of
 from paceline.record.record import OutcomeKind
 from paceline.record.summary import RunSummary
 from paceline.stats import mean_interval, plain_interval
+from paceline.stats.estimate import Estimate, finite, over_runs
+from paceline.stats.known_by import KnownBy
 
 RowOutcome = Literal[
     "ok",
@@ -43,7 +44,7 @@ WITHOUT_NUMBERS = frozenset({"samples-missing", "samples-damaged"})
 class Phase:
     """One part of the step."""
 
-    time: Quantity
+    time: Estimate
     """Seconds a step."""
     share: float
     """Of the step time."""
@@ -96,14 +97,14 @@ class Row:
     outcome: RowOutcome
     reason: str | None
     """Why it is not ok."""
-    throughput: Quantity | None
+    throughput: Estimate | None
     """Samples a second over all workers."""
-    step_s: Quantity | None
-    efficiency: Quantity | None
+    step_s: Estimate | None
+    efficiency: Estimate | None
     """Throughput per worker over that of the fewest workers of its family."""
     efficiency_note: str | None
     """Why there is none."""
-    speedup: Quantity | None
+    speedup: Estimate | None
     """Throughput over that of the base."""
     base: str | None
     """Key of the row that efficiency refers to."""
@@ -113,17 +114,17 @@ class Row:
     """What is inside a fused step, where that could be derived."""
     phases_mixed: Mixed | None
     """Which of them cannot be told apart; None: they all can."""
-    communication_transfer_s: Quantity | None
+    communication_transfer_s: Estimate | None
     """The exchange itself: the communication phase of the rank that waited least. None: not timed, or one rank."""
-    communication_waiting_s: Quantity | None
+    communication_waiting_s: Estimate | None
     """The rest of that phase, mean over ranks: waiting for slower ones."""
-    setup_s: Quantity | None
+    setup_s: Estimate | None
     """Process start to first step, compilation ahead of it included; slowest rank."""
-    compile_s: Quantity | None
+    compile_s: Estimate | None
     """Tracing and compilation ahead of the first step; None where the framework does not tell."""
-    compile_in_first_step_s: Quantity | None
+    compile_in_first_step_s: Estimate | None
     """Compilation in the first step; None where the framework does not tell."""
-    first_step_s: Quantity | None
+    first_step_s: Estimate | None
     """The very first step, which is in no other number; None without warm-up."""
     warnings: tuple[RowWarning, ...]
     label: str
@@ -136,9 +137,9 @@ class Row:
     n_runs: int
     """Runs that its numbers rest on."""
     n_failed: int
-    cpu_utilisation: Quantity | None
+    cpu_utilisation: Estimate | None
     """Of the cores given to the workers; 1 is all of them."""
-    peak_rss_bytes: Quantity | None
+    peak_rss_bytes: Estimate | None
     """Peak resident memory, all workers together."""
     machine: str | None
     fingerprint: str | None
@@ -150,7 +151,7 @@ class Row:
     def to_json(self) -> dict[str, object]:
         data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
         for name, value in data.items():
-            if isinstance(value, Quantity):
+            if isinstance(value, Estimate):
                 data[name] = value.to_json()
         for name in ("phases", "phases_derived"):
             data[name] = {phase: found.to_json() for phase, found in getattr(self, name).items()}
@@ -209,20 +210,21 @@ def make_row(runs: Runs, *, key: str, label: str, scaling: Scaling, base: str | 
     )
 
 
-def _mean(runs: Runs, name: str, unit: str) -> Quantity | None:
+def _mean(runs: Runs, name: str, unit: str) -> Estimate | None:
     values = list(runs.by_round(name).values())
-    return _quantity(values, unit) if values else None
+    return _over(values, unit, runs.measured_by) if values else None
 
 
-def _plain_mean(runs: Runs, name: str, unit: str) -> Quantity | None:
+def _plain_mean(runs: Runs, name: str, unit: str) -> Estimate | None:
     """Of a difference that may be next to nothing, where logs would see worlds between one run and another."""
     values = list(runs.by_round(name).values())
-    return from_interval(plain_interval(values), unit) if values else None
+    return over_runs(plain_interval(values), len(values), unit, runs.measured_by) if values else None
 
 
-def _quantity(values: list[float], unit: str) -> Quantity:
+def _over(values: list[float], unit: str, by: KnownBy) -> Estimate:
     """On logs, so that no interval reaches below zero; a phase that took no time at all has no log."""
-    return from_interval(mean_interval(values) if min(values) > 0 else plain_interval(values), unit)
+    mean = mean_interval(values) if min(values) > 0 else plain_interval(values)
+    return over_runs(mean, len(values), unit, by)
 
 
 def _phases(runs: Runs, phases_of: Callable[[RunSummary], Mapping[str, PhaseTime]]) -> dict[str, Phase]:
@@ -232,7 +234,7 @@ def _phases(runs: Runs, phases_of: Callable[[RunSummary], Mapping[str, PhaseTime
             found.setdefault(name, []).append(phase)
     return {
         name: Phase(
-            time=_quantity([phase.seconds for phase in phases], "s"),
+            time=_over([phase.seconds for phase in phases], "s", runs.measured_by),
             share=sum(phase.share for phase in phases) / len(phases),
             by=phases[0].by,
         )

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
 from paceline.record.summary import RunSummary, summarize
+from paceline.stats.known_by import DERIVED, MEASURED, SIMULATED, KnownBy, weakest
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -32,6 +33,16 @@ class Runs:
     """Runs whose last attempt did not end well."""
     retried: int
     """Earlier attempts that failed before the same repeat was tried again."""
+
+    @property
+    def measured_by(self) -> KnownBy:
+        """How its times are known."""
+        return SIMULATED if self.trial.framework.simulated else MEASURED
+
+    @property
+    def derived_by(self) -> KnownBy:
+        """How ratios of its times are known."""
+        return weakest(self.measured_by, DERIVED)
 
     def by_round(self, name: str) -> dict[int, float]:
         """Round → the run's value of a summary's field, where it has one."""

@@ -19,10 +19,10 @@ from typing import Final, Literal
 
 from paceline.compare.fairness import NO_PROOF, NOT_COMPARABLE, Fairness
 from paceline.compare.gaps import Factor
-from paceline.compare.quantity import finite
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
 from paceline.stats import equivalent, holm, ratio_interval, shared_spread, verdict
+from paceline.stats.estimate import finite
 from paceline.stats.verdict import VerdictWords
 
 ALL_PAIRS = 12

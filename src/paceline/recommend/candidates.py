@@ -14,8 +14,8 @@ from paceline.plan import Catalog, Trial
 from paceline.plan.vocabulary import StrategyClass
 from paceline.spec import Study
 from paceline.stats import mean_interval, ratio_interval
-from paceline.stats.estimate import Estimate
-from paceline.stats.known_by import DERIVED, MEASURED, SIMULATED, KnownBy
+from paceline.stats.estimate import Estimate, over_runs
+from paceline.stats.known_by import DERIVED, MEASURED, KnownBy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -102,8 +102,8 @@ def measured(known: Known) -> tuple[list[Candidate], list[str]]:
             continue
         candidate = Candidate(
             trial=runs.trial,
-            throughput=interval_of(rounds),
-            by=SIMULATED if runs.trial.framework.simulated else MEASURED,
+            throughput=interval_of(rounds, runs.measured_by),
+            by=runs.measured_by,
             runs=runs,
             row=row,
             memory_bytes=max(runs.by_round("peak_rss_rank_bytes").values(), default=None),
@@ -137,17 +137,8 @@ def _rounds(runs: Runs) -> dict[int, float]:
 
 
 def interval_of(rounds: Mapping[int, float], by: KnownBy = MEASURED) -> Estimate:
-    """The mean over runs with an interval of the level that predictions have; two runs have none."""
-    mean = mean_interval(list(rounds.values()), LEVEL)
-    return Estimate(
-        value=mean.value,
-        low=mean.low,
-        high=mean.high,
-        level=LEVEL,
-        unit="samples/s",
-        by=by,
-        n_runs=mean.n_runs,
-    )
+    """The mean over runs with an interval of the level that predictions have."""
+    return over_runs(mean_interval(list(rounds.values()), LEVEL), len(rounds), "samples/s", by)
 
 
 def ratio(one: Candidate, other: Candidate) -> Estimate:
@@ -161,7 +152,7 @@ def ratio(one: Candidate, other: Candidate) -> Estimate:
     if one.was_run and other.was_run:
         paired = ratio_interval(one.rounds, other.rounds, LEVEL)
         if paired.low is not None:
-            return replace(unknown, value=paired.value, low=paired.low, high=paired.high)
+            return over_runs(paired, paired.n_pairs or runs or 0, "1", known_by)
     if a.ends is None or b.ends is None:
         return unknown
     # Ends of two independent normal logarithms, each at the same level.

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from paceline.compare import Comparison, PairVerdict, Row, ScalingFamily, families
 from paceline.report import numbers
 from paceline.report.names import spoken_framework
-from paceline.report.sentences import as_quantity, evidence_of, is_refused
+from paceline.report.sentences import as_estimate, evidence_of, is_refused
 from paceline.stats import Verdict
 
 MOST_PARTS = 2
@@ -142,15 +142,15 @@ def _speed(row: Row) -> float:
 
 
 def _factor(pair: PairVerdict) -> str:
-    return numbers.value(as_quantity(pair))
+    return numbers.value(as_estimate(pair))
 
 
 def _sure(pair: PairVerdict) -> str:
-    return _interval(numbers.interval(as_quantity(pair)), pair.n_runs)
+    return _interval(numbers.interval(as_estimate(pair)), pair.n_runs)
 
 
-def _interval(ends: str | None, n_runs: int, unit: str = "") -> str:
-    return f"95 % interval {ends}{unit}" if ends else f"{numbers.counted(n_runs, 'run')}: no interval"
+def _interval(ends: str | None, n_runs: int | None, unit: str = "") -> str:
+    return f"95 % interval {ends}{unit}" if ends else f"{numbers.counted(n_runs or 0, 'run')}: no interval"
 
 
 def _scaling(comparison: Comparison, family: ScalingFamily) -> _Clause:

@@ -5,11 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 
-from paceline.compare import Collectives, CollectiveTable, Quantity
+from paceline.compare import Collectives, CollectiveTable
 from paceline.report import numbers
 from paceline.report.lists import items, paragraph
 from paceline.report.sentences import note_sentences
 from paceline.report.table import Column, draw
+from paceline.stats.estimate import Estimate, exactly
 
 WIDTH = 80
 CHART_ROWS = 12
@@ -131,12 +132,12 @@ def _place(value: float, low: float, high: float, places: int) -> int:
     return round((places - 1) * math.log(value / low) / math.log(high / low))
 
 
-def _seconds(value: float) -> Quantity:
-    return Quantity(value=value, low=None, high=None, unit="s", n_runs=1)
+def _seconds(value: float) -> Estimate:
+    return exactly(value, "s", None)
 
 
-def _bytes(value: float) -> Quantity:
-    return Quantity(value=value, low=None, high=None, unit="B", n_runs=1)
+def _bytes(value: float) -> Estimate:
+    return exactly(value, "B", None)
 
 
 def collective_failures(found: Collectives) -> list[str]:

@@ -7,11 +7,12 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Mapping
 
-from paceline.compare import Comparison, Phase, Quantity, Row
+from paceline.compare import Comparison, Phase, Row
 from paceline.record.phases import FUSED
 from paceline.report import numbers
 from paceline.report.glyphs import PHASES, REST
 from paceline.report.table import Column, draw
+from paceline.stats.estimate import Estimate
 
 BAR = 30
 """Characters of a phase bar: one is about 3 % of a step."""
@@ -153,7 +154,7 @@ def _derived(phase: Phase | None) -> str:
     return BELOW_NOISE if phase.below_noise else f"{numbers.seconds_alone(phase.time)}, {numbers.share(phase.share)}"
 
 
-def _longest(told: Mapping[str, Quantity], names: Mapping[str, str], n_rows: int) -> str:
+def _longest(told: Mapping[str, Estimate], names: Mapping[str, str], n_rows: int) -> str:
     longest = max(told, key=lambda key: told[key].value)
     text = numbers.seconds_alone(told[longest])
     if n_rows == 1:

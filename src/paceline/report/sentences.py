@@ -12,11 +12,12 @@ from paceline.compare import (
     Factor,
     Note,
     PairVerdict,
-    Quantity,
     RowWarning,
 )
 from paceline.report import numbers
-from paceline.stats import Verdict
+from paceline.stats import LEVEL, Verdict
+from paceline.stats.estimate import Estimate
+from paceline.stats.known_by import DERIVED
 from paceline.units import format_seconds
 
 MOST_PAIRS = 12
@@ -117,12 +118,12 @@ def factor_text(factor: Factor) -> str:
 
 
 def ratio_text(pair: PairVerdict) -> str:
-    return numbers.value(as_quantity(pair))
+    return numbers.value(as_estimate(pair))
 
 
 def evidence_of(pair: PairVerdict) -> str:
     """Interval, its level, adjusted p value and number of runs."""
-    quantity = as_quantity(pair)
+    quantity = as_estimate(pair)
     ends = numbers.interval(quantity)
     if ends is None:
         return f"ratio {numbers.value(quantity)}, no interval, n={pair.n_runs}"
@@ -135,10 +136,12 @@ def evidence_of(pair: PairVerdict) -> str:
     return f"{ratio}{ends}, 95 %{p}, n={pair.n_runs}"
 
 
-def as_quantity(pair: PairVerdict) -> Quantity:
+def as_estimate(pair: PairVerdict) -> Estimate:
     if pair.ratio is None:
         raise ValueError(f"{pair.a} and {pair.b} were not ranked")
-    return Quantity(value=pair.ratio, low=pair.low, high=pair.high, unit="1", n_runs=pair.n_runs)
+    return Estimate(
+        value=pair.ratio, low=pair.low, high=pair.high, level=LEVEL, unit="1", by=DERIVED, n_runs=pair.n_runs
+    )
 
 
 def is_refused(pair: PairVerdict) -> bool:

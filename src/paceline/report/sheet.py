@@ -6,8 +6,8 @@ import csv
 import io
 from dataclasses import dataclass
 
-from paceline.compare.quantity import Quantity, finite
 from paceline.report import numbers
+from paceline.stats.estimate import Estimate, finite
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -83,7 +83,7 @@ def number(value: float, text: str) -> Cell:
     return Cell(text=text, value=finite(value))
 
 
-def measured(quantity: Quantity | None, text: str) -> Cell:
+def measured(quantity: Estimate | None, text: str) -> Cell:
     """A quantity with its interval, or its absence."""
     if quantity is None:
         return Cell(text=numbers.NOTHING)

@@ -10,11 +10,8 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from paceline.stats.known_by import KnownBy
-
-LEAST_RUNS = 3
-"""Fewer runs give no interval: two know their spread with one degree of freedom, and t then reaches from 1 to 10 000
-around a mean of 100."""
+from paceline.stats.known_by import MEASURED, KnownBy
+from paceline.stats.means import LEAST_RUNS, LEVEL, Interval, Ratio
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -85,6 +82,25 @@ class Estimate:
             "by": self.by,
             "n_runs": self.n_runs,
         }
+
+
+def over_runs(found: Interval | Ratio, n_runs: int, unit: str, by: KnownBy = MEASURED) -> Estimate:
+    """A mean or a ratio over the runs of a trial; fewer than LEAST_RUNS give no interval."""
+    known = n_runs >= LEAST_RUNS
+    return Estimate(
+        value=found.value,
+        low=found.low if known else None,
+        high=found.high if known else None,
+        level=found.level,
+        unit=unit,
+        by=by,
+        n_runs=n_runs,
+    )
+
+
+def exactly(value: float, unit: str, n_runs: int | None, by: KnownBy = MEASURED) -> Estimate:
+    """A number that is known as it is: the base of a ratio against itself."""
+    return Estimate(value=value, low=value, high=value, level=LEVEL, unit=unit, by=by, n_runs=n_runs)
 
 
 def finite(number: float | None) -> float | None:

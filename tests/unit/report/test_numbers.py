@@ -2,12 +2,12 @@ from __future__ import annotations
 
 import pytest
 
-from paceline.compare import Quantity
 from paceline.report import numbers
+from paceline.stats.estimate import Estimate
 
 
 def q(value, low=None, high=None):
-    return Quantity(value=value, low=low, high=high, unit="1", n_runs=3)
+    return Estimate(value=value, low=low, high=high, level=0.95, unit="1", by="measured", n_runs=3)
 
 
 @pytest.mark.parametrize(

@@ -5,12 +5,13 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Callable, Sequence
 
-from paceline.compare import Collectives, CollectiveTable, Quantity
+from paceline.compare import Collectives, CollectiveTable
 from paceline.report import numbers
 from paceline.report.collectives import charted, collective_title
 from paceline.report.figures.figure import Figure, names_for
 from paceline.report.sheet import Line, Sheet, fields, measured, number, word
 from paceline.report.svg import WIDTH, Area, Scale, across, dot, line, path, picture, series, text, told, upward
+from paceline.stats.estimate import Estimate
 from paceline.units import format_bytes, format_seconds
 
 LEFT, SIDE, TOP, UPPER, LOWER, BETWEEN, BOTTOM, KEY = 84, 14, 40, 250, 170, 84, 52, 18
@@ -60,7 +61,7 @@ def _figure(name: str, title: str, tables: Sequence[CollectiveTable]) -> Figure:
 
 def _panel(
     tables: Sequence[CollectiveTable],
-    curves: Sequence[Sequence[tuple[int, Quantity]]],
+    curves: Sequence[Sequence[tuple[int, Estimate]]],
     area: Area,
     title: str,
     form: Callable[[float], str],

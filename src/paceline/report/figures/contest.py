@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from paceline.compare import Comparison, Quantity, Row
+from paceline.compare import Comparison, Row
 from paceline.report import numbers
 from paceline.report.answer import contests
 from paceline.report.figures.figure import Figure, names_for
 from paceline.report.palette import GRID, SOFT
 from paceline.report.sheet import Line, Sheet, fields, measured, number, word
 from paceline.report.svg import WIDTH, Area, Scale, across, dot, heading, line, mark, picture, told
+from paceline.stats.estimate import Estimate
 from paceline.units import format_count
 
 ROW, TOP, BOTTOM, SIDE = 44, 14, 52, 6
@@ -73,7 +74,7 @@ def _figure(name: str, title: str, rows: Sequence[Row]) -> Figure:
     )
 
 
-def _scale(speeds: Sequence[Quantity], area: Area) -> Scale:
+def _scale(speeds: Sequence[Estimate], area: Area) -> Scale:
     fastest, slowest = max(one.value for one in speeds), min(one.value for one in speeds)
     high = min(max([fastest, *(one.high for one in speeds if one.high is not None)]), ROOM_FOR_DOUBT * fastest)
     low = max(min([slowest, *(one.low for one in speeds if one.low is not None)]), slowest / ROOM_FOR_DOUBT)
@@ -109,11 +110,11 @@ def _arrow(x: float, y: float, rightward: bool) -> str:
     return mark("polygon", fill=SOFT, points=f"{x:.1f},{y - 5:.1f} {x + tip:.1f},{y:.1f} {x:.1f},{y + 5:.1f}")
 
 
-def _is_cut(speed: Quantity, scale: Scale) -> bool:
+def _is_cut(speed: Estimate, scale: Scale) -> bool:
     return (speed.low is not None and speed.low < scale.low) or (speed.high is not None and speed.high > scale.high)
 
 
-def _speed(row: Row) -> Quantity:
+def _speed(row: Row) -> Estimate:
     return numbers.known(row.throughput)
 
 

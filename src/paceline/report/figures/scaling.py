@@ -6,7 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
-from paceline.compare import Comparison, Quantity, Row, ScalingFamily, families
+from paceline.compare import Comparison, Row, ScalingFamily, families
 from paceline.model.forecast.predict import KNEE, Prediction, knee
 from paceline.report import numbers
 from paceline.report.curve import LEFT, RIGHT, TOP, Curve, CurvePoint, panel, point_of
@@ -123,7 +123,7 @@ def _efficiency(family: Drawn) -> Curve:
     )
 
 
-def _point(row: Row, quantity: Quantity) -> CurvePoint:
+def _point(row: Row, quantity: Estimate) -> CurvePoint:
     return CurvePoint(
         workers=row.workers, value=quantity.value, low=quantity.low, high=quantity.high, key=row.key, by=_source(row)
     )
