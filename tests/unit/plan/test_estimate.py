@@ -10,14 +10,14 @@ import pytest
 from paceline.plan.estimate import make_estimate
 from paceline.plan.expand import expand
 from paceline.plan.trial import Trial
-from paceline.spec.networks import named_network
+from paceline.spec.networks import read_network
 from paceline.workloads import load_workload
 from plans import CAPABILITIES, catalog, study
 
 
 def trial(*, workers: int = 1, network: str | None = None, **options: Any) -> Trial:
     (one,) = expand(study({"workers_per_host": workers}, model="alexnet"), catalog())
-    link = named_network(network) if network else None
+    link = read_network(network) if network else None
     return replace(one.trial, cluster=replace(one.trial.cluster, network=link, options=options))
 
 

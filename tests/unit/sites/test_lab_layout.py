@@ -14,7 +14,7 @@ from paceline.sites.lab.faults import Fault, parse_fault
 from paceline.sites.lab.layout import layout_of, refusal
 from paceline.sites.lab.links import burst_bytes, host_script, switch_script
 from paceline.sites.lab.site import KNOBS
-from paceline.spec.networks import named_network
+from paceline.spec.networks import read_network
 from paceline.spec.study import Network
 
 
@@ -93,7 +93,7 @@ def test_racks_are_joined_by_a_spine_as_fast_as_a_link_unless_said() -> None:
         (cluster(2, core_share=0.5), {"quotas": False}, "run as root"),
         (cluster(2, fault="slow-host:lab1@3:2"), {"quotas": False}, "no host can be slowed"),
         (cluster(2, core_share=0.05), {}, "no less than 0.1"),
-        (cluster(2, named_network("10GbE")), {"ceiling": 500e6}, r"10000 Mbit/s, .* true up to 4000 .*dilation = 3"),
+        (cluster(2, read_network("10GbE")), {"ceiling": 500e6}, r"10000 Mbit/s, .* true up to 4000 .*dilation = 3"),
         (cluster(2, spine_bandwidth=1e9), {"ceiling": 500e6}, "true up to 4000"),
         (cluster(2, fault="cut-wire:lab1@3"), {}, "should be one of none, cut-link"),
         (cluster(2, fault="cut-link:lab3@3"), {}, "hosts are called lab1 … lab2"),
@@ -110,8 +110,8 @@ def test_what_fits_is_not_refused() -> None:
     assert why(cluster(4, core_share=0.5)) is None
     assert why(cluster(8, dilation=4.0)) is None
     assert why(cluster(4, oversubscribe=True)) is None
-    assert why(cluster(2, named_network("1GbE")), ceiling=None) is None
-    assert why(cluster(2, named_network("10GbE"), dilation=3.0), ceiling=500e6) is None
+    assert why(cluster(2, read_network("1GbE")), ceiling=None) is None
+    assert why(cluster(2, read_network("10GbE"), dilation=3.0), ceiling=500e6) is None
 
 
 def test_faults_are_read() -> None:
