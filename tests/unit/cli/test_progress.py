@@ -47,6 +47,8 @@ def test_pipe_gets_a_line_before_and_after_each_run(monkeypatch: pytest.MonkeyPa
 def test_terminal_gets_a_bar_whose_line_the_result_takes(monkeypatch: pytest.MonkeyPatch) -> None:
     bar, result = told(make_record(), monkeypatch, Terminal()).split(ERASE)
 
+    # NO_COLOR is set here: the cursor moves, and nothing is coloured.
+    assert "\x1b" not in bar + result
     assert bar.count("\n") == result.count("\n") == 1
     assert "about 1 min 15 s left" in bar
     assert result.startswith("[3/9] ")
