@@ -32,7 +32,7 @@ from paceline.record.summary import floats, measured_samples  # noqa: E402
 from paceline.sites.lab import cgroups  # noqa: E402
 from paceline.sites.processes import cpu_seconds  # noqa: E402
 from paceline.spec import read_study  # noqa: E402
-from paceline.spec.networks import named_network  # noqa: E402
+from paceline.spec.networks import read_network  # noqa: E402
 from paceline.stats import ratio_interval  # noqa: E402
 from paceline.workbench import Workbench  # noqa: E402
 
@@ -138,7 +138,7 @@ def by_lab(folder: Path) -> Record:
 
 def by_engine(make: Callable[[Hosts], Engine], folder: Path) -> Record:
     """An engine starts them, on hosts of the same kind that are up already."""
-    hosts = Hosts(folder, named_network(NETWORK), login_node=True, core_share=SHARE)
+    hosts = Hosts(folder, read_network(NETWORK), login_node=True, core_share=SHARE)
     try:
         engine = make(hosts)
         engine.env["PACELINE_CACHE"] = str(cache_root())  # environments that are built already
