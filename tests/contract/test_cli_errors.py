@@ -42,6 +42,7 @@ def assert_clear(done: subprocess.CompletedProcess[str], code: int, *words: str)
             {"framework": {"name": "null", "interpreter": "no/such/python"}},
             ("framework.interpreter", "no/such/python"),
         ),
+        ({"framework": {"name": "null", "interpreter": "x" * 500}}, ("framework.interpreter", "not a Python")),
         (
             {"framework": {"name": "null"}, "cluster": {"workers_per_host": 512}},
             ("s.toml: cluster: 512 workers", "workers_per_host"),

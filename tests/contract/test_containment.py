@@ -110,7 +110,7 @@ def test_study_of_which_nothing_can_run_does_not_exit_with_zero(tmp_path: Path) 
     done = paceline(tmp_path, "run", "s.toml")
 
     assert done.returncode == 5
-    assert "no trial could run" in done.stderr
+    assert "no trial can run here" in done.stderr
 
 
 @pytest.mark.parametrize("variable", ["PACELINE_CACHE", "PACELINE_LOCK"])

@@ -35,7 +35,7 @@ class ExistingInterpreter(Environment):
         # Not resolved: behind the link of a virtual environment lies a Python without its packages.
         self._path = Path(path).expanduser().absolute()
         self.name = str(self._path)
-        found = probe(self._path) if self._path.is_file() and os.access(self._path, os.X_OK) else None
+        found = probe(self._path) if _can_start(self._path) else None
         if found is None:
             raise SpecError(
                 f"{where}: '{path}' is not a Python that starts",
@@ -130,3 +130,10 @@ class HostInterpreter(Environment):
 
     def remove(self) -> None:
         """It cannot be removed while it runs this."""
+
+
+def _can_start(path: Path) -> bool:
+    try:
+        return path.is_file() and os.access(path, os.X_OK)
+    except OSError:  # a name that no file system takes
+        return False
