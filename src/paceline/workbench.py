@@ -29,7 +29,7 @@ from paceline.plan import Catalog, Plan, PlannedRun, Proposal, Trial, expand, sc
 from paceline.plan.estimate import make_estimate
 from paceline.plan.proof import ProofCase, runs_of
 from paceline.record import MEASUREMENT, PROOF, OutcomeKind, Record, Store
-from paceline.record.store import Attempt
+from paceline.record.attempt import Attempt
 from paceline.run import Bench, Budget, Equipment, campaign, clear_scratch, machine_lock, run_once
 from paceline.run.conformance import REFERENCE, cases_of
 from paceline.run.host_state import machine
