@@ -1,7 +1,7 @@
 """How `plan`, `compare` and `report --html` grow with a store: 100 trials × 10 runs, then 1 000 trials × 10 runs.
 
 Records are made from a seed and never ran; they are stored like real ones, with 30 steps of each rank, the meter and
-6 KB of facts, in a folder that is removed afterwards. The commands are the real ones, each in a process of its own: wall
+6 KB of facts, in a folder that is removed. The commands are the real ones, each in a process of its own: wall
 time from start to exit, the median of several, and the peak of its resident memory.
 """
 
