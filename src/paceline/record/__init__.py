@@ -3,7 +3,7 @@
 Left of here we act, right of here we only compute.
 """
 
-from paceline.record.attempts import last_attempts
+from paceline.record.attempt import last_attempts
 from paceline.record.checks import check
 from paceline.record.export import runs_table, samples_table, to_csv, to_json, write_parquet
 from paceline.record.record import MEASUREMENT, PROOF, SCHEMA_VERSION, Doubt, Outcome, OutcomeKind, Rank, Record

@@ -15,8 +15,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from paceline.errors import StoreError
@@ -96,8 +96,7 @@ def unpack_archive(path: Path, folder: Path) -> tuple[int, int]:
     with Store.open(folder, create=True) as store:
         known = {_run(record) for record in store.records(with_samples=False)}
         new = [record for record in found if _run(record) not in known]
-        for record in new:
-            store.add(record, origin=ARCHIVE)
+        store.add_all(new, origin=ARCHIVE)
     return len(new), len(found) - len(new)
 
 
@@ -158,8 +157,13 @@ def _runs_of(content: bytes | None) -> dict[str, pa.Table]:
     if content is None:
         return {}
     whole = pq.read_table(io.BytesIO(content))
-    runs = whole[RUN].unique().to_pylist()
-    return {run: whole.filter(pc.equal(whole[RUN], run)) for run in runs}
+    runs = whole[RUN].combine_chunks().dictionary_encode()
+    names, places = runs.dictionary.to_pylist(), np.asarray(runs.indices)
+    # Rows of a run side by side, in their order: each run is then a slice, however many there are.
+    whole = whole.take(np.argsort(places, kind="stable"))
+    counts = np.bincount(places, minlength=len(names))
+    starts = np.cumsum(counts) - counts
+    return {name: whole.slice(start, count) for name, start, count in zip(names, starts, counts, strict=True)}
 
 
 def _record(facts: dict[str, Any], schema: int, tables: dict[str, dict[str, pa.Table]]) -> Record:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from paceline.errors import PacelineError
 from paceline.plan.trial import Trial
-from paceline.record.attempts import last_attempts
+from paceline.record.attempt import last_attempts
 from paceline.record.record import Record
 from paceline.record.store import Store
 from paceline.record.stored_json import dump

@@ -70,14 +70,13 @@ def write_temporary(path: Path, table: pa.Table) -> tuple[Path, str]:
     return temporary, checksum_of(content)
 
 
-def settle(temporary: Path, path: Path) -> None:
-    """Give the temporary file its name, and have the folder's entry on the disk too."""
-    temporary.replace(path)
-    folder = os.open(path.parent, os.O_RDONLY)
+def keep_entries(folder: Path) -> None:
+    """Have the names of the folder's files on the disk: a rename alone is in memory only."""
+    opened = os.open(folder, os.O_RDONLY)
     try:
-        os.fsync(folder)
+        os.fsync(opened)
     finally:
-        os.close(folder)
+        os.close(opened)
 
 
 def state_of(path: Path | str, rows: int, checksum: str | None) -> str:

@@ -16,9 +16,8 @@ from __future__ import annotations
 import json
 import sqlite3
 import statistics
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -29,6 +28,7 @@ import pyarrow as pa
 from paceline.errors import StoreError
 from paceline.plan.trial import Limits, Trial
 from paceline.record import sample_files, summaries
+from paceline.record.attempt import Attempt
 from paceline.record.database import explained, is_store, not_writable, open_database
 from paceline.record.doubt_codes import DoubtCode
 from paceline.record.on_demand import SeriesFile, file_of
@@ -52,21 +52,6 @@ class _Written(NamedTuple):
     temporary: Path
     rows: int
     checksum: str
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Attempt:
-    """How one attempt at a repeat of a trial ended: all that planning wants to know of a run."""
-
-    trial_id: str
-    repeat: int
-    attempt: int
-    outcome: OutcomeKind
-    kind: str
-    """As `Record.kind`."""
-    limits: Limits
-    worker: str | None
-    """Digest of the worker's source, where the run came that far."""
 
 
 class Store:
@@ -105,29 +90,47 @@ class Store:
     ) -> None:
         self.close()
 
-    def add(self, record: Record, *, origin: str = RUN) -> None:
+    def add(self, record: Record) -> None:
         """Record a run, durably: when this returns it survives a power cut.
 
         Raises:
             StoreError: this run is recorded already, or cannot be written; nothing is changed.
         """
+        self.add_all([record])
+
+    def add_all(self, records: Iterable[Record], *, origin: str = RUN) -> None:
+        """Record several runs at once, all of them or none.
+
+        Args:
+            records: in the order in which they are to be recorded.
+            origin: where they come from, RUN or ARCHIVE.
+
+        Raises:
+            StoreError: one of them is recorded already, or cannot be written; none is recorded.
+        """
         if not self._writable:
             raise not_writable(self.folder)
-        stem = stem_of(record.run_id)
-        written: list[_Written] = []
+        batch: list[tuple[Record, list[_Written]]] = []
         with explained(self.folder):
             try:
-                for name in SERIES:
-                    if (table := getattr(record, name)) is not None:
-                        marked = table.replace_schema_metadata({"run_id": record.run_id})
-                        final = self.folder / name / f"{stem}.parquet"
-                        temporary, checksum = sample_files.write_temporary(final, marked)
-                        written.append(_Written(name, temporary, table.num_rows, checksum))
+                for place, record in enumerate(records):
+                    written: list[_Written] = []
+                    batch.append((record, written))
+                    for name in SERIES:
+                        if (table := getattr(record, name)) is not None:
+                            marked = table.replace_schema_metadata({"run_id": record.run_id})
+                            near = self.folder / name / f"{stem_of(record.run_id)}~{place}.parquet"
+                            temporary, checksum = sample_files.write_temporary(near, marked)
+                            written.append(_Written(name, temporary, table.num_rows, checksum))
                 with self._transaction():
-                    self._insert(record, stem, written, origin)
+                    for record, written in batch:
+                        self._insert(record, written, origin)
+                    for name in {series.name for _, written in batch for series in written}:
+                        sample_files.keep_entries(self.folder / name)
             finally:
-                for series in written:
-                    series.temporary.unlink(missing_ok=True)
+                for _, written in batch:
+                    for series in written:
+                        series.temporary.unlink(missing_ok=True)
 
     def records(
         self,
@@ -259,7 +262,8 @@ class Store:
                     removed.append(path)
         return removed
 
-    def _insert(self, record: Record, stem: str, written: list[_Written], origin: str) -> None:
+    def _insert(self, record: Record, written: list[_Written], origin: str) -> None:
+        stem = stem_of(record.run_id)
         machine_id = str(record.machine["id"])
         key = (record.trial.id, machine_id, record.repeat, record.attempt)
         recorded = self._connection.execute(
@@ -273,7 +277,7 @@ class Store:
         if self._connection.execute("SELECT 1 FROM runs WHERE stem = ?", (stem,)).fetchone():
             stem = stem_of(f"{record.run_id}@{machine_id}")
         for series in written:
-            sample_files.settle(series.temporary, Path(self._path(series.name, stem)))
+            series.temporary.replace(self._path(series.name, stem))
         facts = record.to_json()
         trial = facts.pop("trial")
         self._connection.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", (record.trial.id, dump(trial)))

@@ -54,9 +54,10 @@ def update_to_2(connection: sqlite3.Connection, folder: Path) -> None:
             temporary, checksum = sample_files.write_temporary(
                 path, meter.replace_schema_metadata({"run_id": facts["run_id"]})
             )
-            sample_files.settle(temporary, path)
+            temporary.replace(path)
             series.append((columns[0], METER, meter.num_rows, checksum))
         connection.executemany("INSERT INTO series (run, name, rows, checksum) VALUES (?, ?, ?, ?)", series)
+    sample_files.keep_entries(folder / METER)
     connection.execute("DROP TABLE runs_1")
 
 

@@ -7,6 +7,7 @@ from random import Random
 import pytest
 
 from paceline.compare import compare
+from paceline.errors import StoreError
 from paceline.record import Store, sample_files, summaries, summarize
 from paceline.record.meter import meter_looks, meter_table
 from paceline.record.on_demand import file_of
@@ -155,8 +156,22 @@ def test_a_damaged_meter_gives_no_curves(store):
 
 def test_a_row_tells_where_it_came_from(store):
     store.add(make_record())
-    store.add(make_record(repeat=1), origin=ARCHIVE)
+    store.add_all([make_record(repeat=1)], origin=ARCHIVE)
 
     connection = sqlite3.connect(store.folder / "facts.sqlite")
     assert [("run",), ("archive",)] == connection.execute("SELECT origin FROM runs ORDER BY id").fetchall()
     connection.close()
+
+
+def test_several_runs_are_recorded_all_or_none(store):
+    store.add(make_record(repeat=2))
+
+    with pytest.raises(StoreError, match="recorded already"):
+        store.add_all(make_record(repeat=repeat) for repeat in range(3))
+    assert [2] == [record.repeat for record in store.records()]
+    store.sweep()
+
+    store.add_all([make_record(), make_record(machine_id="machine-b", random_seed=9), make_record(repeat=1)])
+    assert [0, 0, 1, 2] == sorted(record.repeat for record in store.records())
+    assert all(record.samples is not None and not record.doubts for record in store.records())
+    assert 4 == len({file_of(record, "samples").checksum for record in store.records()})
