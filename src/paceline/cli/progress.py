@@ -43,6 +43,8 @@ class Narrator:
         if plan.runs:
             comma = ", " if already else ""
             say(f"{len(plan.runs)} run(s) to do{comma}{already}; estimated {format_seconds(plan.estimate_s)}")
+        elif plan.is_impossible:
+            say("nothing can run")
         else:
             say(f"nothing left to run{': ' if already else ''}{already}; measure more with --again")
 
