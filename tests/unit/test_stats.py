@@ -596,3 +596,8 @@ def test_few_pairs_share_nothing() -> None:
 def test_many_rounds_rest_on_themselves() -> None:
     pairs = equal_tables(4, noise=0.5, rounds=12)
     assert ratio_interval(*pairs[0], spread=shared_spread(pairs)) == ratio_interval(*pairs[0])
+
+
+def test_tests_that_were_not_made_make_the_others_stricter():
+    assert holm([0.001, 0.02], further=8) == pytest.approx([0.01, 0.18])
+    assert holm([0.001, 0.02], further=0) == holm([0.001, 0.02])
