@@ -77,4 +77,5 @@ def test_unknown_shell_is_refused(tmp_path: Path) -> None:
     ended = paceline(tmp_path, "completion", "ksh")
 
     assert ended.returncode == 2
-    assert "bash" in ended.stderr
+    assert "did you mean 'zsh'?" in ended.stderr
+    assert "paceline completion --help" in ended.stderr
