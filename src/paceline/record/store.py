@@ -29,11 +29,11 @@ from paceline.errors import StoreError
 from paceline.plan.trial import Limits, Trial
 from paceline.record import sample_files, summaries
 from paceline.record.attempt import Attempt
+from paceline.record.damage import unusable_series
 from paceline.record.database import explained, is_store, not_writable, open_database
-from paceline.record.doubt_codes import DoubtCode
 from paceline.record.on_demand import SeriesFile, file_of
 from paceline.record.record import Doubt, OutcomeKind, Record
-from paceline.record.sample_files import DAMAGED, LAYERS, METER, MISSING, SAMPLES, SERIES, WHOLE, stem_of
+from paceline.record.sample_files import METER, SAMPLES, SERIES, WHOLE, stem_of
 from paceline.record.stored_json import dump, without_collecting
 from paceline.record.summary import SUMMARY, sum_up, summarize
 
@@ -338,7 +338,7 @@ class Store:
             if state == WHOLE:
                 series[name] = SeriesFile(path, count, checksum)
             else:
-                files[run] = (series, (*doubts, _unusable(name, path, state)))
+                files[run] = (series, (*doubts, unusable_series(name, path, state)))
         return files
 
     def _sum_up(self, runs: Sequence[int], records: Sequence[Record], wanted: str, values: list[Any]) -> None:
@@ -389,20 +389,3 @@ def _filter(trial_ids: Collection[str] | None, **columns: str | None) -> tuple[s
         clauses.append("trial_id IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(list(trial_ids)))
     return (" WHERE " + " AND ".join(clauses) if clauses else ""), values
-
-
-_UNUSABLE: dict[tuple[str, str], DoubtCode] = {
-    (SAMPLES, MISSING): "samples-missing",
-    (SAMPLES, DAMAGED): "samples-damaged",
-    (LAYERS, MISSING): "layers-missing",
-    (LAYERS, DAMAGED): "layers-damaged",
-}
-
-
-def _unusable(name: str, path: str, state: str) -> Doubt:
-    said = "is not what was written: its checksum differs" if state == DAMAGED else "is missing"
-    return Doubt(
-        code=_UNUSABLE[name, state],
-        message=f"{path} {said}, so this run has no {name} to derive numbers from",
-        hint="restore the file from a backup, or measure again in another store: --store DIR",
-    )
