@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from paceline.record.lockstep import Layout, rank_times
+from paceline.record.lockstep import StepLayout, rank_times
 from paceline.record.summary import summarize
 from records import make_record, uneven_input
 
@@ -26,11 +26,11 @@ def table(rows):
 def test_only_steps_that_all_ranks_have_count_in_their_order(rows):
     values = np.array([10.0 * rank + step for rank, step in rows])
 
-    assert Layout(table(rows)).matrix(values).tolist() == [[1.0, 2.0], [11.0, 12.0]]
+    assert StepLayout(table(rows)).matrix(values).tolist() == [[1.0, 2.0], [11.0, 12.0]]
 
 
 def test_ranks_without_a_common_step_have_none():
-    assert Layout(table([(0, 1), (1, 2)])).n_steps == 0
+    assert StepLayout(table([(0, 1), (1, 2)])).n_steps == 0
 
 
 def test_parts_of_a_step_are_those_that_were_put_in():
