@@ -21,12 +21,12 @@ sys.path[:0] = [str(Path(__file__).parent.parent / "tests")]
 
 from claims import parser, say  # noqa: E402
 from paceline.plan import Trial  # noqa: E402
+from paceline.prepared import PreparedStudy  # noqa: E402
 from paceline.record import Record, Store  # noqa: E402
 from paceline.record.machines import machines_of  # noqa: E402
 from paceline.record.meter import meter_table  # noqa: E402
 from paceline.run.host_state import machine  # noqa: E402
 from paceline.spec import load_study  # noqa: E402
-from paceline.workbench import Workbench  # noqa: E402
 from records import make_record  # noqa: E402
 
 RUNS, STEPS, WARMUP = 10, 28, 2
@@ -112,7 +112,7 @@ def build(folder: Path, size: str) -> tuple[Path, Path, int]:
     study, store = folder / f"{size}.toml", folder / size
     axes = {name: json.dumps(list(values)) for name, values in SIZES[size].items()}
     study.write_text(STUDY.format(name=size, warmup=WARMUP, steps=STEPS, runs=RUNS, **axes), encoding="utf-8")
-    trials = Workbench(load_study(study), store).trials()
+    trials = PreparedStudy.of(load_study(study)).trials
     here = machine()
     with Store.open(store, create=True) as opened:
         for repeat in range(RUNS):
