@@ -6,6 +6,7 @@ Joins records with what frameworks say about themselves; models of ours are foun
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from pathlib import Path
 
 from paceline.errors import PacelineError
@@ -20,6 +21,7 @@ from paceline.model.fitting.problem import Evidence
 from paceline.model.validation.split import read_split, validate_family
 from paceline.model.validation.validate import Validation
 from paceline.plan import Trial
+from paceline.plan.capabilities import Capabilities
 from paceline.record import MEASUREMENT, Record, last_attempts
 from paceline.record.archive import read_archive
 from paceline.record.reading import Reading, open_store
@@ -28,7 +30,13 @@ from paceline.workloads import MODELS, Graph, graph_of
 
 def manner(trial: Trial) -> Manner:
     """How a trial exchanges gradients and is fed, as its framework says."""
-    return manner_of(trial, load_framework(trial.framework.name).capabilities)
+    return manner_of(trial, _capabilities(trial.framework.name))
+
+
+@cache
+def _capabilities(framework: str) -> Capabilities:
+    # Plug-ins are looked for in the metadata of every installed package: 20 ms that a store has no time for.
+    return load_framework(framework).capabilities
 
 
 def graph_by_name(trial: Trial) -> Graph | None:
