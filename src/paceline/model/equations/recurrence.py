@@ -78,10 +78,10 @@ def sharded(stages: list[Stage], gather: Cost, scatter: Cost, profile: Profile) 
         scatters.append((compute, scatter_s[index]))
     for when, cost in scatters:
         stream = max(stream, when) + cost
-    computing = sum(stage.forward_s + stage.backward_s for stage in stages)
+    compute_total = sum(stage.forward_s + stage.backward_s for stage in stages)
     whole = max(compute, stream)
     communication = float(gather_s.sum() + gather_s[:-1].sum() + scatter_s.sum())
-    return closed(profile, exposed_s=whole - computing, communication_s=communication)
+    return closed(profile, exposed_s=whole - compute_total, communication_s=communication)
 
 
 def pipelined(stages: list[Stage], hand_over_s: float, *, micro_batches: int, update_s: float = 0.0) -> float:

@@ -81,29 +81,29 @@ def _quadrature() -> tuple[Floats, Floats]:
     return np.sin(angle) ** 2, weight * np.pi / 4 * np.sin(2 * angle)
 
 
-def straggling_of(computing: RankTimes) -> Straggling:
+def straggling_of(compute: RankTimes) -> Straggling:
     """Estimate straggling from the compute times of every worker in every step."""
-    if computing.variance is None:
+    if compute.variance is None:
         return ALIKE
-    workers, steps, variance = len(computing.means_s), computing.n_steps, computing.variance
+    workers, steps, variance = len(compute.means_s), compute.n_steps, compute.variance
     persistence = 0.0
     if variance > 0:
-        products = computing.lagged / variance
+        products = compute.lagged / variance
         # Correct the bias of a correlation estimated from few steps (Kendall 1954).
         persistence = float(np.clip(products + (1 + 3 * products) / steps, 0.0, MOST_PERSISTENT))
     # Deviations from an estimated mean are smaller than deviations from the true mean.
     independent = max(2.0, steps * (1 - persistence) / (1 + persistence))
     share = (1 - 1 / workers if workers > 1 else 1.0) * (1 - 1 / independent)
     spread = float(np.sqrt(variance / share))
-    return Straggling(spread=spread, persistence=persistence, slowest=_slowest(computing, spread, independent))
+    return Straggling(spread=spread, persistence=persistence, slowest=_slowest(compute, spread, independent))
 
 
-def _slowest(computing: RankTimes, spread: float, independent: float) -> float:
+def _slowest(compute: RankTimes, spread: float, independent: float) -> float:
     """The slowest worker's mean relative to the others; 1 if chance explains the difference."""
-    workers = len(computing.means_s)
+    workers = len(compute.means_s)
     if workers < 2:
         return 1.0
-    ratio = _over_others(max(computing.means_s) / computing.mean_s, workers)
+    ratio = _over_others(max(compute.means_s) / compute.mean_s, workers)
     chance = _over_others(expected_slowest(workers, spread / float(np.sqrt(independent))), workers)
     return ratio if ratio > 1 + BEYOND_CHANCE * (chance - 1) + 1e-9 else 1.0
 

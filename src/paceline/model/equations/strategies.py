@@ -137,9 +137,9 @@ def _asynchronous(vector: Vector, conditions: Conditions, work: Work) -> Shown:
         byte_s=beta,
         servers=max(1, conditions.servers),
     )
-    computing = (work.forward_s + work.backward_s) * conditions.passes + work.rest_s
-    busy = computing + served_s(vector, conditions)
-    exposed = asynchronous_step(busy, service, workers=conditions.workers) - computing
+    compute_s = (work.forward_s + work.backward_s) * conditions.passes + work.rest_s
+    busy = compute_s + served_s(vector, conditions)
+    exposed = asynchronous_step(busy, service, workers=conditions.workers) - compute_s
     return Shown(total_s=exposed, exposed_s=exposed, latent=_part(2 * service.latency_s, exposed))
 
 

@@ -255,7 +255,7 @@ def _straggling(summaries: Sequence[RunSummary]) -> Straggling | None:
     steps = [summary.lockstep for summary in summaries if summary.lockstep is not None]
     # Forward and backward pass if both were timed; otherwise the step without communication and waiting.
     times = [step.passes if set(PASSES) <= set(step.phases_s) else step.others for step in steps]
-    observed = [straggling_of(computing) for computing in times if computing is not None]
+    observed = [straggling_of(compute) for compute in times if compute is not None]
     if not observed:
         return None
     return Straggling(

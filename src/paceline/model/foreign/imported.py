@@ -87,7 +87,7 @@ def read_import(text: str, *, file: str, kind: str | None, setting: ImportContex
 
 
 def _table(read: Callable[[str], SizeTable]) -> Callable[[str, ImportContext], tuple[dict[str, Any], ImportContext]]:
-    def told(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:
+    def parse(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:
         table = read(text)
         if table.operation not in UNDERSTOOD:
             raise PacelineError(
@@ -100,7 +100,7 @@ def _table(read: Callable[[str], SizeTable]) -> Callable[[str, ImportContext], t
         values = {"operation": table.operation, "sizes": table.sizes.tolist(), "seconds": table.seconds.tolist()}
         return values, replace(setting, workers=workers)
 
-    return told
+    return parse
 
 
 def _layers(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:

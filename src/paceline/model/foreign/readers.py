@@ -139,10 +139,10 @@ def step_of_kineto(text: str) -> Mapping[str, float]:
         )
     begin, end = min(span.start_s for span in steps), max(span.start_s + span.duration_s for span in steps)
     inside = [span for span in spans if begin <= span.start_s < end and not STEP.fullmatch(span.name)]
-    carrying = _union([(s.start_s, s.start_s + s.duration_s) for s in inside if COMMUNICATES.search(s.name)])
-    computing = _union([(s.start_s, s.start_s + s.duration_s) for s in inside if not COMMUNICATES.search(s.name)])
-    hidden = _overlap(carrying, computing)
-    total = sum(stop - start for start, stop in carrying)
+    communication = _union([(s.start_s, s.start_s + s.duration_s) for s in inside if COMMUNICATES.search(s.name)])
+    compute = _union([(s.start_s, s.start_s + s.duration_s) for s in inside if not COMMUNICATES.search(s.name)])
+    hidden = _overlap(communication, compute)
+    total = sum(stop - start for start, stop in communication)
     count = len(steps)
     return {
         "step": sum(span.duration_s for span in steps) / count,

@@ -146,7 +146,7 @@ def spans_of_kineto(text: str) -> list[Span]:
 def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int = 1) -> list[Span]:
     """One predicted step on the streams "compute" and "communication", equal on each rank."""
     terms = step_terms(calibration.vector, conditions, calibration.straggling)
-    computing = [
+    compute_phases = [
         ("input", terms.input_s),
         ("framework", terms.overhead_s),
         ("forward", terms.forward_s),
@@ -155,7 +155,7 @@ def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int
     spans: list[Span] = []
     for rank in range(ranks):
         now, first = 0.0, len(spans)
-        for name, seconds in computing:
+        for name, seconds in compute_phases:
             before = (len(spans) - first - 1,) if len(spans) > first else ()
             spans.append(Span(name=name, rank=rank, stream="compute", start_s=now, duration_s=seconds, after=before))
             now += seconds
@@ -177,8 +177,8 @@ def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int
             end = now + terms.exposed_s
         elif conditions.workers > 1 and conditions.messages:
             latencies, carried = message_costs(calibration.vector, conditions, conditions.sizes)
-            begun = now - computing[-1][1]
-            ready = _fractions(calibration, conditions) * computing[-1][1] + begun
+            begun = now - compute_phases[-1][1]
+            ready = _fractions(calibration, conditions) * compute_phases[-1][1] + begun
             end = begun
             for index, (when, cost) in enumerate(zip(ready, latencies + carried, strict=True)):
                 end = max(end, float(when))

@@ -188,8 +188,8 @@ class Ring(Curved):
         turns = at.workers - 1
         wire, hop = np.where(at.hosts > 1, between, inside), np.where(at.hosts > 1, between_hop, inside_hop)
         sync = 2 * turns * hop + 2 * turns / at.workers * wire
-        computing = alpha + beta * at.batch
-        step_s: Floats = computing + sync if self.together == 0 else np.maximum(computing, sync)
+        compute_s = alpha + beta * at.batch
+        step_s: Floats = compute_s + sync if self.together == 0 else np.maximum(compute_s, sync)
         return step_s
 
 

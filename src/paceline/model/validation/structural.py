@@ -90,13 +90,13 @@ class Form(Curved):
         group, hosts = at.per_host, at.hosts
         slowest = np.maximum(ndtri((at.workers - 0.375) / (at.workers + 0.25)), 0.0)
         slower = 1 + contention * (group > 1) + spread * slowest
-        computing = (alpha + beta * (at.batch / self._batch) ** (2 * power / (1 + power))) * slower
+        compute_s = (alpha + beta * (at.batch / self._batch) ** (2 * power / (1 + power))) * slower
         added = self._growth * (USUAL_S / wire) ** LATENCY_SHARE
         grown = 2 * (hosts - 1) / hosts if self._growth == RING else 1 + added * np.log2(hosts)
         between = (hosts > 1) * wire * (grown + crowd * np.log2(group))
         exchange = 2 * (group - 1) / group * inside + between * np.where(hosts == 2, pair, 1.0)
-        hidden = hideable / (1 + hideable) * computing
-        step_s: Floats = computing - hidden + bent(hidden, exchange, bend)
+        hidden = hideable / (1 + hideable) * compute_s
+        step_s: Floats = compute_s - hidden + bent(hidden, exchange, bend)
         return step_s
 
 
