@@ -109,7 +109,7 @@ def test_latency_and_bandwidth_come_from_an_imported_table():
 
 
 def test_ranks_that_a_table_does_not_tell_are_asked_for():
-    with pytest.raises(PacelineError, match="how many ranks"):
+    with pytest.raises(PacelineError, match="number of ranks"):
         read_import(osu_text(2), file="osu.txt", kind=None, setting=ImportContext())
 
 

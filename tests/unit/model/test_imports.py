@@ -66,7 +66,7 @@ def test_a_layer_trace_tells_when_gradients_are_ready():
 
 
 def test_a_trace_without_its_columns_is_refused():
-    with pytest.raises(PacelineError, match="no layer trace"):
+    with pytest.raises(PacelineError, match="not a layer trace"):
         ready_of_layer_trace([{"Id": "0"}])
 
 

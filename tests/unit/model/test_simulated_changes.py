@@ -89,7 +89,7 @@ def test_value_that_makes_no_sense_is_refused(what_if):
 
 
 def test_hosts_are_made_unequal_once(calibration):
-    with pytest.raises(PacelineError, match="unequal already"):
+    with pytest.raises(PacelineError, match="already unequal"):
         predicted(calibration, "slow-host=x2,unequal-hosts=1/2")
 
 

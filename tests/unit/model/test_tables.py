@@ -61,7 +61,7 @@ def test_unknown_columns_are_refused_with_those_of_the_nearest_schema(tmp_path):
     path = tmp_path / "t.csv"
     path.write_text("model,cluster,num_nodes\n")
 
-    with pytest.raises(SpecError, match="step times by placement is nearest and wants"):
+    with pytest.raises(SpecError, match="the nearest is step times by placement, which also needs"):
         read_table(path)
 
 
@@ -71,7 +71,7 @@ def test_a_missing_table_is_refused(tmp_path):
 
 
 def test_collectives_have_no_steps():
-    with pytest.raises(SpecError, match="no steps to predict"):
+    with pytest.raises(SpecError, match="no step times to predict"):
         points_of(COLLECTIVES, [])
 
 

@@ -1,1 +1,1 @@
-"""A training step as terms: what it costs for parameters and conditions, in closed form and as events."""
+"""The cost of a training step, term by term, in closed form and by event simulation."""

@@ -1,7 +1,7 @@
-"""How long a collective takes among P ranks, by algorithm. Pure; works on numbers and on arrays alike.
+"""The time of a collective among P ranks, by algorithm. Pure; works on numbers and arrays.
 
-A message costs α seconds to start, β seconds a byte to carry and γ seconds a byte to reduce, as in Hockney's and LogP's
-models; the forms of each algorithm are those of Thakur, Rabenseifner and Gropp (2005), "Optimization of collective
+A message costs α seconds to start, β seconds per byte to send and γ seconds per byte to reduce, as in Hockney's and
+LogP's models. The form of each algorithm is that of Thakur, Rabenseifner and Gropp (2005), "Optimization of collective
 communication operations in MPICH".
 """
 
@@ -17,14 +17,14 @@ Number = float | npt.NDArray[np.float64]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wire:
-    """What one message costs on a link."""
+    """The cost of a message on a link."""
 
     alpha_s: Number
-    """To start it."""
+    """Seconds to start a message."""
     beta_s: Number
-    """A byte to carry it: one over the bandwidth."""
+    """Seconds per byte to send it: one over the bandwidth."""
     gamma_s: Number = 0.0
-    """A byte to reduce it."""
+    """Seconds per byte to reduce it."""
 
 
 def ring(size: Number, ranks: Number, wire: Wire) -> Number:
@@ -35,7 +35,7 @@ def ring(size: Number, ranks: Number, wire: Wire) -> Number:
 
 
 def halving_doubling(size: Number, ranks: Number, wire: Wire) -> Number:
-    """All-reduce by recursive halving, then doubling; ranks beyond a power of two hand theirs to a neighbour."""
+    """All-reduce by recursive halving and doubling; ranks beyond a power of two send their data to a neighbour."""
     part = (ranks - 1) / ranks * size
     plain = 2 * _rounds(ranks) * wire.alpha_s + 2 * part * wire.beta_s + part * wire.gamma_s
     return plain + _is_uneven(ranks) * (2 * wire.alpha_s + 2 * size * wire.beta_s + size * wire.gamma_s)
@@ -47,9 +47,9 @@ def tree(size: Number, ranks: Number, wire: Wire) -> Number:
 
 
 def parameter_server(size: Number, ranks: Number, wire: Wire, *, servers: Number, worker: Wire | None = None) -> Number:
-    """Push and pull: every worker's bytes pass the servers' links, which carry P/s times as much each."""
+    """Push and pull through servers; each server's link carries P/s times the bytes of a worker."""
     own = (worker or wire).beta_s
-    # One rank that is its own server sends nothing.
+    # A single rank is its own server and sends nothing.
     return np.where(
         np.asarray(ranks) > 1, 2 * wire.alpha_s + 2 * size * np.maximum(ranks / servers * wire.beta_s, own), 0.0
     )
@@ -61,5 +61,5 @@ def _rounds(ranks: Number) -> Number:
 
 
 def _is_uneven(ranks: Number) -> Number:
-    """1 where the ranks are no power of two."""
+    """1 if the number of ranks is not a power of two, otherwise 0."""
     return np.where(np.log2(ranks) % 1 > 0, 1.0, 0.0)

@@ -1,4 +1,4 @@
-"""What a prediction is asked for: a number of workers and hosts, a batch, links, and what is exchanged. Plain data."""
+"""The conditions of a step: workers, hosts, batch, links, and what is exchanged. Plain data."""
 
 from __future__ import annotations
 
@@ -12,53 +12,53 @@ from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Conditions:
-    """One configuration."""
+    """The conditions of one configuration."""
 
     workers: int
     hosts: int
     batch: float
-    """Samples a worker and pass."""
+    """Samples per worker and pass."""
     bandwidth: float | None = None
-    """Bytes a second of each host's link; None: as it is."""
+    """Bytes per second of each host's link; None if it is not limited."""
     latency_s: float | None = None
-    """One way, beside what the link has anyway; None: as it is."""
+    """One-way latency added to that of the link itself; None for no added latency."""
     messages: tuple[float, ...] = ()
-    """Bytes of each message of a step, in the order of the backward pass; of a pipeline, those that one sample hands
-    from a stage to the next.
+    """Bytes of each message of a step, in the order of the backward pass; for a pipeline, the bytes that one sample
+    hands from a stage to the next.
     """
     fractions: tuple[float, ...] | None = None
-    """How much of the backward pass is over when each is ready; None: not known, and part of what is fitted."""
+    """Fraction of the backward pass after which each message is ready; None if unknown and therefore fitted."""
     exchange: Exchange = RING
     sharing: Sharing = REPLICATED
     servers: int = 1
-    """Of an exchange through servers."""
+    """Number of servers if the exchange goes through servers."""
     prefetch: bool = False
-    """Whether the next input is fetched while the step computes."""
+    """Whether the next batch is fetched during the step."""
     passes: int = 1
-    """Batches whose gradients are summed up before one exchange. Of a pipeline: its micro-batches a stage."""
+    """Batches whose gradients are accumulated before one exchange; for a pipeline, micro-batches per stage."""
     every: int = 1
-    """Steps from one exchange to the next (local SGD)."""
+    """Steps per exchange (local SGD)."""
     slowness: tuple[float, ...] = ()
-    """How many times slower than a usual host the first, the second … computes; hosts beyond these are usual ones."""
+    """Slowness of the first hosts relative to an ordinary host; further hosts are ordinary."""
     repeating: bool = False
-    """Whether the hosts beyond these begin again with the first."""
+    """Whether the pattern of `slowness` repeats for further hosts."""
     oversubscription: float = 1.0
-    """What all hosts together can send, over what the network between them can carry."""
+    """Bandwidth of all hosts together divided by that of the network between them."""
     jobs: int = 1
-    """Equal jobs on the same links, this one included."""
+    """Number of equal jobs on the same links, including this one."""
 
     @property
     def is_simulated(self) -> bool:
-        """Whether hosts differ or links are shared, for which there is no closed form."""
+        """Whether hosts differ or links are shared, which has no closed form."""
         return bool(self.slowness) or self.oversubscription > 1 or self.jobs > 1
 
     def alone(self) -> Conditions:
-        """One worker on a usual host, with nobody to share anything with."""
+        """The same conditions for a single worker on an ordinary host that shares nothing."""
         return replace(self, workers=1, hosts=1, slowness=(), repeating=False, oversubscription=1.0, jobs=1)
 
     @property
     def samples(self) -> float:
-        """Of a worker and step."""
+        """Samples per worker and step."""
         return self.batch * self.passes
 
     @property
@@ -67,7 +67,7 @@ class Conditions:
 
     @property
     def exchanged(self) -> float:
-        """Bytes of a step."""
+        """Bytes exchanged per step."""
         return float(sum(self.messages))
 
     def change(self, **fields: object) -> Conditions:

@@ -1,4 +1,4 @@
-"""What messages cost among the ranks of these conditions, by the fitted latency and time of a byte. Pure."""
+"""The cost of messages under given conditions, from the fitted latency and time per byte. Pure."""
 
 from __future__ import annotations
 
@@ -17,22 +17,22 @@ HALVES = frozenset({"all_gather", "reduce_scatter"})
 
 
 def neighbours(vector: Vector, conditions: Conditions) -> tuple[float, float]:
-    """(seconds of a message, seconds of each of its bytes) from one rank to another."""
+    """(seconds per message, seconds per byte) from one rank to another."""
     alpha = float(vector[INDEX["alpha_s"]]) + (conditions.latency_s or 0.0)
     beta = float(vector[INDEX["byte_s"]])
     if conditions.bandwidth is not None and conditions.hosts > 1:
-        # The slower of the library and the link sets the pace.
+        # The slower of library and link is the limit.
         beta = max(beta, float(vector[INDEX["wire"]]) / conditions.bandwidth * leaving(conditions))
     return alpha, beta
 
 
 def leaving(conditions: Conditions) -> float:
-    """The part of an exchange that leaves its host: with a server on each, one share of it goes to the own one."""
+    """Fraction of an exchange that leaves its host: with a server on each host, one share stays local."""
     return 1 - 1 / conditions.hosts if _at_home(conditions) else 1.0
 
 
 def served_s(vector: Vector, conditions: Conditions) -> float:
-    """What servers take from the cores of the workers beside them: no link and no backward pass hides it."""
+    """CPU time that local servers take from the workers; nothing hides it."""
     if not _at_home(conditions):
         return 0.0
     passing = conditions.exchanged * conditions.workers / conditions.servers
@@ -40,18 +40,18 @@ def served_s(vector: Vector, conditions: Conditions) -> float:
 
 
 def _at_home(conditions: Conditions) -> bool:
-    """Whether servers stand on the hosts of the workers, one on each."""
+    """Whether each worker host has its own server."""
     return conditions.exchange == SERVER and conditions.servers >= conditions.hosts
 
 
 def message_costs(vector: Vector, conditions: Conditions, sizes: Floats) -> tuple[Floats, Floats]:
-    """(latency, bandwidth) seconds of each message of so many bytes."""
+    """(latency, bandwidth) seconds of each message, for these sizes in bytes."""
     ranks = float(conditions.workers)
     if conditions.workers < 2:
         return np.zeros_like(sizes), np.zeros_like(sizes)
     alpha, beta = neighbours(vector, conditions)
     start, carry = Wire(alpha_s=alpha, beta_s=0.0), Wire(alpha_s=0.0, beta_s=beta)
-    # Every algorithm is a latency and a time of each byte, so one number of each does for all messages.
+    # Every algorithm has one latency and one time per byte, which hold for all messages.
     if conditions.exchange == SERVER:
         servers = float(max(1, conditions.servers))
         latency = collectives.parameter_server(0.0, ranks, start, servers=servers)
@@ -63,7 +63,7 @@ def message_costs(vector: Vector, conditions: Conditions, sizes: Floats) -> tupl
 
 
 def collective_s(vector: Vector, conditions: Conditions, sizes: Floats, operation: str) -> Floats:
-    """Seconds of a collective by itself, for each size."""
+    """Seconds of a stand-alone collective, for each size."""
     latency, carried = message_costs(vector, conditions, sizes)
     if operation in HALVES:
         return (latency + carried) / 2

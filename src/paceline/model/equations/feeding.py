@@ -1,16 +1,16 @@
-"""How input reaches a worker: by loader processes that prepare batches while it computes, or by itself. Pure."""
+"""How input reaches a worker: from loader processes during the step, or prepared by the worker itself. Pure."""
 
 from __future__ import annotations
 
 
 def arrival(load_s: float, *, loaders: int) -> tuple[float, bool]:
-    """(seconds from one batch to the next, whether they pass while the worker computes).
+    """(seconds between batches, whether they overlap with compute).
 
-    Without loaders the worker prepares batches itself, before each step. With several, a batch comes every
-    `load_s` ÷ loaders, as long as there are cores for all of them.
+    Without loaders the worker prepares each batch itself, before the step. With loaders a batch arrives every
+    `load_s` ÷ loaders seconds, if there are cores for all of them.
 
     Args:
-        load_s: to prepare a batch.
+        load_s: Seconds to prepare a batch.
     """
     if loaders < 1:
         return load_s, False

@@ -1,5 +1,6 @@
-"""Compiled loops of the predictor. Needs Numba, an extra: pip install 'paceline[sweeps]'. Their twins in NumPy stand in
-`recurrence`, which takes them where this module cannot be imported.
+"""Compiled loops of the predictor. They need Numba, an extra: pip install 'paceline[sweeps]'.
+
+`recurrence` has the same loops in NumPy and uses them if this module cannot be imported.
 """
 
 from __future__ import annotations
@@ -23,14 +24,14 @@ def _sweep(
     per_byte_s: Floats,
     compute: Floats,
 ) -> Floats:
-    found = np.empty(len(compute))
+    steps_s = np.empty(len(compute))
     for k in range(len(compute)):
         scale, latency, per_byte, end = compute[k], latency_s[k], per_byte_s[k], 0.0
         for i in range(len(sizes)):
             end = max(end, ready_s[i] * scale) + latency + per_byte * sizes[i]
         busy = fixed_s * scale + max(backward_s * scale, end)
-        found[k] = max(busy, feeding_s) if prefetch else busy + feeding_s
-    return found
+        steps_s[k] = max(busy, feeding_s) if prefetch else busy + feeding_s
+    return steps_s
 
 
 sweep: Callable[..., Floats] = njit(cache=True, nogil=True)(_sweep)

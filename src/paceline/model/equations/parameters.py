@@ -1,4 +1,4 @@
-"""The model's unknowns: what calibration fits and prediction needs. Each has a name, a unit, bounds and a meaning."""
+"""The model's parameters, each with a name, a unit, bounds and a meaning. Calibration fits them."""
 
 from __future__ import annotations
 
@@ -11,38 +11,38 @@ import numpy as np
 from paceline.model.equations.step import Floats
 
 Vector: TypeAlias = "Floats | list[float]"
-"""A value of each unknown. A list is read several times faster than an array, one number at a time."""
+"""One value per parameter. Reading single numbers from a list is several times faster than from an array."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Unknown:
-    """One parameter."""
+    """One parameter of the model."""
 
     name: str
     unit: str
     doc: str
     high: float = np.inf
     default: float = 0.0
-    """Where nothing speaks about it."""
+    """Value if no observation determines it."""
     unsure: float | None = None
-    """By how much that may be off; None: by as much as such a parameter usually is (`calibrate`)."""
+    """Uncertainty of the default; None for that of a typical parameter (`problem.UNSURE`)."""
 
 
 UNKNOWNS = (
-    Unknown(name="forward_s", unit="s", doc="forward pass, whatever the batch"),
-    Unknown(name="forward_per_sample_s", unit="s", doc="forward pass, for each sample"),
-    Unknown(name="backward_s", unit="s", doc="backward pass, whatever the batch"),
-    Unknown(name="backward_per_sample_s", unit="s", doc="backward pass, for each sample"),
-    Unknown(name="update_s", unit="s", doc="optimizer"),
-    Unknown(name="overhead_s", unit="s", doc="the framework's own, in every step"),
-    Unknown(name="input_s", unit="s", doc="input of a step, whatever the batch"),
-    Unknown(name="input_per_sample_s", unit="s", doc="input of a step, for each sample"),
-    Unknown(name="alpha_s", unit="s", doc="one message to a neighbour, whatever its size"),
-    Unknown(name="byte_s", unit="s/B", doc="a byte through the library, on a link that is no limit"),
+    Unknown(name="forward_s", unit="s", doc="forward pass, fixed part"),
+    Unknown(name="forward_per_sample_s", unit="s", doc="forward pass, per sample"),
+    Unknown(name="backward_s", unit="s", doc="backward pass, fixed part"),
+    Unknown(name="backward_per_sample_s", unit="s", doc="backward pass, per sample"),
+    Unknown(name="update_s", unit="s", doc="optimizer update"),
+    Unknown(name="overhead_s", unit="s", doc="framework overhead per step"),
+    Unknown(name="input_s", unit="s", doc="input per step, fixed part"),
+    Unknown(name="input_per_sample_s", unit="s", doc="input per step, per sample"),
+    Unknown(name="alpha_s", unit="s", doc="latency of one message to a neighbour"),
+    Unknown(name="byte_s", unit="s/B", doc="time per byte in the library, on an unlimited link"),
     Unknown(
         name="wire",
         unit="1",
-        doc="time of a byte on a link, over what its bandwidth says",
+        doc="time per byte on a link, relative to line rate",
         high=10.0,
         default=1.05,
         unsure=0.1,
@@ -50,14 +50,14 @@ UNKNOWNS = (
     Unknown(
         name="start",
         unit="1",
-        doc="part of the backward pass before the exchange may begin",
+        doc="fraction of the backward pass before the exchange starts",
         high=1.0,
         default=1.0,
         unsure=0.5,
     ),
-    Unknown(name="serving", unit="s/B", doc="a byte through servers on a worker's host, taken from its core"),
+    Unknown(name="serving", unit="s/B", doc="CPU time per byte that local servers take from a worker"),
     Unknown(
-        name="contention", unit="1", doc="computing lost for each second of exchange behind it", high=1.0, unsure=0.2
+        name="contention", unit="1", doc="compute time lost per second of hidden communication", high=1.0, unsure=0.2
     ),
 )
 NAMES = tuple(unknown.name for unknown in UNKNOWNS)
@@ -67,7 +67,7 @@ INDEX = {name: index for index, name in enumerate(NAMES)}
 
 
 def as_vector(values: Mapping[str, float]) -> Floats:
-    """Values in the order of UNKNOWNS; what is missing is at its default."""
+    """Values in the order of UNKNOWNS; missing ones have their default."""
     return np.array([values.get(unknown.name, unknown.default) for unknown in UNKNOWNS])
 
 

@@ -1,4 +1,4 @@
-"""When gradients become ready during the backward pass: measured layer by layer, else by the graph's arithmetic."""
+"""When gradients become ready during the backward pass: measured per layer, or from the graph's arithmetic."""
 
 from __future__ import annotations
 
@@ -21,16 +21,16 @@ class Ready:
     """All gradients in the order in which they become ready."""
 
     fractions: tuple[float, ...]
-    """How much of the backward pass is over by then."""
+    """Fraction of the backward pass after which each gradient is ready."""
     bytes: tuple[float, ...]
     measured: bool
-    """Whether layers were timed; else they are as long as their arithmetic."""
+    """Whether layers were timed; otherwise their times are proportional to their arithmetic."""
 
     def of_messages(self, sizes: Sequence[float]) -> tuple[float, ...]:
-        """When messages of these sizes, filled in this order, are ready."""
+        """Fraction of the backward pass after which each message of these sizes is ready."""
         filled = np.cumsum(self.bytes)
         total = float(filled[-1])
-        # Sizes that were told may count padding: what matters is which part of all gradients is in.
+        # Reported sizes may include padding, so use the fraction of all gradients.
         wanted = np.cumsum(sizes) / float(np.sum(sizes)) * total
         index = np.minimum(np.searchsorted(filled, wanted * (1 - 1e-9)), len(filled) - 1)
         return tuple(float(self.fractions[i]) for i in index)
@@ -48,14 +48,14 @@ class Ready:
 
 
 def buckets_of(bucket_bytes: float | None) -> Buckets:
-    """As PyTorch makes them: a size that is given holds for the first one too."""
+    """Buckets as in PyTorch: a given size also holds for the first bucket."""
     if bucket_bytes is None:
         return Buckets(first_bytes=FIRST_BUCKET_BYTES, cap_bytes=BUCKET_BYTES)
     return Buckets(first_bytes=bucket_bytes, cap_bytes=bucket_bytes)
 
 
 def ready_of(records: Sequence[Record], graph: Graph) -> Ready:
-    """From records with layer times, where there are any."""
+    """When gradients become ready, from records with layer times if there are any."""
     sizes = {layer.layer: float(layer.gradient_bytes) for layer in cost(graph).layers if layer.gradient_bytes}
     timed = [times for record in records if (times := _measured(record, sizes))]
     if timed:
@@ -67,7 +67,7 @@ def ready_of(records: Sequence[Record], graph: Graph) -> Ready:
 
 
 def _measured(record: Record, sizes: Mapping[str, float]) -> dict[str, float]:
-    """Layer → seconds of backward pass until its gradient is there, over all of the pass."""
+    """Maps a layer to the fraction of the backward pass after which its gradient is ready."""
     if record.layers is None or not record.ok:
         return {}
     frame = record.layers.to_pandas()

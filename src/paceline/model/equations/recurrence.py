@@ -1,9 +1,9 @@
-"""The closed form of a step: messages on one stream, each sent when it is ready and the one before it is through.
+"""The closed form of a step: messages on one stream, each sent when it is ready and the previous one has ended.
 
     start(i) = max(ready(i), end(i − 1));  end(i) = start(i) + cost(i)
 
 is exact for a synchronous step (Shi et al. 2018, "A DAG model of synchronous stochastic gradient descent in distributed
-deep learning"). `simulate` computes the same without this formula; a property test holds the two together.
+deep learning"). `simulate` computes the same without this formula; a property test compares the two.
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ import numpy as np
 from paceline.model.equations.step import Floats, Messages, Profile, Stage, Terms
 
 Cost = Callable[[Floats], Floats]
-"""Bytes → seconds."""
+"""Maps bytes to seconds."""
 
 
 def last_end(ready_s: Floats, costs_s: Floats) -> float:
-    """When the last message is through.
+    """When the last message ends.
 
-    The recurrence unrolled: from whichever message the stream never idles again, all that follow are sent in a row.
+    This unrolls the recurrence: after the last idle time of the stream, all messages are sent back to back.
     """
     if len(costs_s) == 0:
         return 0.0
@@ -30,7 +30,7 @@ def last_end(ready_s: Floats, costs_s: Floats) -> float:
 
 
 def closed(profile: Profile, *, exposed_s: float, communication_s: float) -> Terms:
-    """The whole step around what of the exchange shows."""
+    """The terms of a whole step with this much exposed communication."""
     busy = profile.overhead_s + profile.forward_total_s + profile.backward_total_s + exposed_s + profile.update_s
     feeding = profile.input_s + profile.copy_s
     shown = max(0.0, feeding - busy) if profile.prefetch else feeding
@@ -48,15 +48,15 @@ def closed(profile: Profile, *, exposed_s: float, communication_s: float) -> Ter
 
 def sharded(stages: list[Stage], gather: Cost, scatter: Cost, profile: Profile) -> Terms:
     """Sharded weights (FSDP, ZeRO-3; Rajbhandari et al. 2020): each stage is gathered before its forward pass and again
-    before its backward pass, one stage ahead of the computing; its gradients are scattered after it. One stream
-    carries all.
+    before its backward pass, one stage ahead of compute; its gradients are scattered after it. One stream carries
+    everything.
     """
     sizes = np.array([stage.bytes for stage in stages])
     gather_s, scatter_s = gather(sizes), scatter(sizes)
     stream = compute = 0.0
     computed: list[float] = []
     for index, stage in enumerate(stages):
-        # One ahead: the gather of a stage waits until the stage two before it has freed its memory.
+        # One stage ahead: a gather waits until the stage two before it has freed its memory.
         allowed = computed[index - 2] if index >= 2 else 0.0
         stream = max(stream, allowed) + gather_s[index]
         compute = max(compute, stream) + stage.forward_s
@@ -65,9 +65,9 @@ def sharded(stages: list[Stage], gather: Cost, scatter: Cost, profile: Profile) 
     scatters: list[tuple[float, float]] = []
     order = list(range(len(stages)))[::-1]
     for turn, index in enumerate(order):
-        if turn > 0:  # the last stage is still there from its forward pass
+        if turn > 0:  # the last stage is still gathered from its forward pass
             allowed = backward[turn - 2] if turn >= 2 else computed[-1]
-            # First come, first served: what was ready before this gather was asked for goes first.
+            # First come, first served: scatters that were ready before this gather go first.
             while scatters and scatters[0][0] <= allowed:
                 when, cost = scatters.pop(0)
                 stream = max(stream, when) + cost
@@ -78,17 +78,17 @@ def sharded(stages: list[Stage], gather: Cost, scatter: Cost, profile: Profile) 
         scatters.append((compute, scatter_s[index]))
     for when, cost in scatters:
         stream = max(stream, when) + cost
-    computing = sum(stage.forward_s + stage.backward_s for stage in stages)
+    compute_total = sum(stage.forward_s + stage.backward_s for stage in stages)
     whole = max(compute, stream)
     communication = float(gather_s.sum() + gather_s[:-1].sum() + scatter_s.sum())
-    return closed(profile, exposed_s=whole - computing, communication_s=communication)
+    return closed(profile, exposed_s=whole - compute_total, communication_s=communication)
 
 
 def pipelined(stages: list[Stage], hand_over_s: float, *, micro_batches: int, update_s: float = 0.0) -> float:
-    """Seconds of a step of a pipeline (GPipe; Huang et al. 2019): micro-batches flow forward, then backward.
+    """Step time of a pipeline (GPipe; Huang et al. 2019): micro-batches flow forward, then backward.
 
     Args:
-        hand_over_s: of activations, or of their gradients, from one stage to the next.
+        hand_over_s: Seconds to send activations, or their gradients, from one stage to the next.
     """
     forward = _flow([stage.forward_s for stage in stages], hand_over_s, micro_batches)
     backward = _flow([stage.backward_s for stage in stages][::-1], hand_over_s, micro_batches)
@@ -96,29 +96,29 @@ def pipelined(stages: list[Stage], hand_over_s: float, *, micro_batches: int, up
 
 
 def _flow(times: list[float], hand_over_s: float, count: int) -> float:
-    """When the last of so many pieces leaves the last of these stations."""
+    """When the last of `count` micro-batches leaves the last stage."""
     done = [0.0] * len(times)
     for _ in range(count):
         arrived = 0.0
-        for station, time in enumerate(times):
-            done[station] = max(done[station], arrived) + time
-            arrived = done[station] + hand_over_s
+        for stage, time in enumerate(times):
+            done[stage] = max(done[stage], arrived) + time
+            arrived = done[stage] + hand_over_s
     return done[-1]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sweep:
-    """Many configurations of one step at once: how each differs, one value a configuration."""
+    """How many configurations of one step differ, with one value per configuration."""
 
     latency_s: Floats
-    """Of one message, whatever its size."""
+    """Latency per message."""
     per_byte_s: Floats
     compute: Floats
-    """Factor on all computing."""
+    """Factor on all compute times."""
 
 
 def sweep(profile: Profile, messages: Messages, configurations: Sweep) -> Floats:
-    """Seconds of a step for each configuration; all algorithms of `collectives` are a latency and a time per byte."""
+    """Step time for each configuration; all algorithms of `collectives` are a latency and a time per byte."""
     try:
         from paceline.model.equations import kernels  # noqa: PLC0415  compiled code takes a while to load, and few need it
     except ImportError:
@@ -137,22 +137,22 @@ def sweep(profile: Profile, messages: Messages, configurations: Sweep) -> Floats
 
 
 def sweep_numpy(profile: Profile, messages: Messages, configurations: Sweep) -> Floats:
-    """As `sweep`, without compiled code."""
+    """The same as `sweep` without compiled code."""
     scale, end = configurations.compute, np.zeros_like(configurations.compute)
     for ready, size in zip(messages.ready_s, messages.sizes, strict=True):
         end = np.maximum(end, ready * scale) + configurations.latency_s + configurations.per_byte_s * size
     fixed = profile.forward_total_s + profile.update_s + profile.overhead_s
     busy = fixed * scale + np.maximum(profile.backward_total_s * scale, end)
     feeding = profile.input_s + profile.copy_s
-    found: Floats = np.maximum(busy, feeding) if profile.prefetch else busy + feeding
-    return found
+    steps_s: Floats = np.maximum(busy, feeding) if profile.prefetch else busy + feeding
+    return steps_s
 
 
 def unequal(profile: Profile, messages: Messages, costs_s: Floats, slowness: Floats) -> float:
-    """Seconds of a step among workers that are all different: each message waits for the slowest.
+    """Step time among unequal workers: each message waits for the slowest.
 
     Args:
-        slowness: factor on the computing of each worker.
+        slowness: Factor on the compute time of each worker.
     """
     slowest = float(slowness.max())
     start = (profile.overhead_s + profile.forward_total_s) * slowness

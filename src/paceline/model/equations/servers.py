@@ -7,28 +7,28 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Service:
-    """What a worker's step asks of the servers."""
+    """The load of one worker's step on the servers."""
 
     size: float
-    """Bytes of the gradients, which are pushed, and of the weights, which are pulled."""
+    """Bytes of the pushed gradients, equal to those of the pulled weights."""
     latency_s: float
-    """Of one message."""
+    """Seconds of latency per message."""
     byte_s: float
-    """Of a server's link."""
+    """Seconds per byte on a server's link."""
     servers: int = 1
-    """Each holds an equal part."""
+    """Number of servers; each holds an equal part."""
 
     @property
     def busy_s(self) -> float:
-        """How long each server is busy with one worker's step."""
+        """Seconds that each server is busy with one worker's step."""
         return 2 * self.size / self.servers * self.byte_s
 
 
 def asynchronous_step(compute_s: float, service: Service, *, workers: int) -> float:
-    """Seconds from one step of a worker to its next, once all go on.
+    """Seconds between steps of one worker in steady state.
 
-    A closed queue with equal times: either each worker finds the servers free, or they are never idle and workers take
-    turns (the bounds of Muntz and Wong 1974, which equal times reach).
+    This is a closed queue with equal times: either each worker finds the servers free, or the servers are never idle
+    and workers take turns. Equal times reach these bounds (Muntz and Wong 1974).
     """
     alone = compute_s + 2 * service.latency_s + service.busy_s
     return max(alone, workers * service.busy_s)

@@ -1,7 +1,7 @@
-"""A step as events: tasks that wait for each other, for a stream, or for their share of a link.
+"""Event simulation of a step: tasks that wait for each other, for a stream, or for their share of a link.
 
-Knows no formula of `recurrence`, and is what that is tested against. Also for what has no closed form: hosts that
-differ, links that several jobs share. `surroundings` asks it for `predict --what-if`.
+It uses no formula of `recurrence`, which is tested against it. It also covers what has no closed form, namely unequal
+hosts and links shared by several jobs, for `predict --what-if` (see `surroundings`).
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from paceline.model.equations.step import Floats, Messages, Profile
 
 @dataclass(eq=False, slots=True)
 class Stream:
-    """Does one task at a time, in the order in which they become ready."""
+    """Runs one task at a time, in the order in which tasks become ready."""
 
     busy: bool = False
     waiting: deque[Task] = field(default_factory=deque)
@@ -27,34 +27,34 @@ class Stream:
 
 @dataclass(eq=False, slots=True)
 class SharedLink:
-    """Carries all its tasks at once: as many as its width at full speed, more at an equal share of it."""
+    """Runs all its tasks at once: up to `width` tasks at full speed, more at an equal share of it."""
 
     width: float = 1.0
     under_way: dict[Task, float] = field(default_factory=dict)
-    """Task → seconds that it would still take alone."""
+    """Maps a task to the seconds it would still need alone."""
     since: float = 0.0
     version: int = 0
 
     @property
     def speed(self) -> float:
-        """Of each task that is under way; alone it has at most 1."""
+        """Speed of each running task; at most 1."""
         return min(1.0, self.width / len(self.under_way))
 
 
 @dataclass(eq=False, slots=True)
 class Task:
-    """Something that takes time."""
+    """Work that takes time."""
 
     work_s: float
     on: Stream | SharedLink | None
     missing: int
-    """Tasks that have to end before."""
+    """Number of tasks that must end first."""
     followers: list[Task] = field(default_factory=list)
     ended_s: float | None = None
 
 
 class Simulation:
-    """Tasks and the clock."""
+    """The tasks, the event queue and the clock."""
 
     def __init__(self) -> None:
         self.now_s = 0.0
@@ -63,17 +63,17 @@ class Simulation:
         self._ready: deque[Task] = deque()
 
     def task(self, work_s: float, after: Iterable[Task] = (), on: Stream | SharedLink | None = None) -> Task:
-        """A task that starts when all `after` have ended and `on` has time for it."""
-        before = [one for one in after if one.ended_s is None]
-        made = Task(work_s, on, len(before))
-        for one in before:
-            one.followers.append(made)
-        if not before:
-            self._ready.append(made)
-        return made
+        """Add a task that starts when all `after` have ended and `on` is free."""
+        pending = [earlier for earlier in after if earlier.ended_s is None]
+        task = Task(work_s, on, len(pending))
+        for earlier in pending:
+            earlier.followers.append(task)
+        if not pending:
+            self._ready.append(task)
+        return task
 
     def run(self) -> float:
-        """Let all happen; when the last task ended."""
+        """Run all tasks and return when the last one ended."""
         self._start_ready()
         while self._events:
             self.now_s, _, task, link, version = heapq.heappop(self._events)
@@ -114,7 +114,7 @@ class Simulation:
                 self._ready.append(follower)
 
     def _settle(self, link: SharedLink) -> None:
-        """What was carried since the number of tasks on it last changed."""
+        """Account for the progress since the number of tasks on the link last changed."""
         if link.under_way:
             done = (self.now_s - link.since) * link.speed
             for task in link.under_way:
@@ -130,7 +130,7 @@ class Simulation:
     def _carried(self, link: SharedLink) -> None:
         self._settle(link)
         least = min(link.under_way.values())
-        for task in [one for one, left in link.under_way.items() if left <= least]:
+        for task in [running for running, left in link.under_way.items() if left <= least]:
             del link.under_way[task]
             self._end(task)
         self._expect(link)
@@ -141,12 +141,12 @@ class Simulation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Crowd:
-    """Who else wants the links of a job."""
+    """Other users of a job's links."""
 
     jobs: int = 1
-    """Equal jobs, this one included, that begin their steps together over the same links."""
+    """Number of equal jobs, including this one, that start their steps together on the same links."""
     oversubscription: float = 1.0
-    """What all hosts together can send, over what the network between them can carry."""
+    """Bandwidth of all hosts together divided by that of the network between them."""
 
 
 def synchronous_step(
@@ -158,19 +158,19 @@ def synchronous_step(
     latencies_s: Floats | None = None,
     crowd: Crowd | None = None,
 ) -> float:
-    """Seconds of one data-parallel step among these workers: each message waits for all of them.
+    """Step time of data-parallel training among these workers: each message waits for all of them.
 
     Args:
-        costs_s: seconds that each message is carried for, over links that nobody else uses.
-        slowness: factor on the computing of each worker.
-        latencies_s: seconds of each message before it is carried, which takes nothing from a link; None: none.
-        crowd: who else uses the links; None: nobody.
+        costs_s: Seconds to send each message over unshared links.
+        slowness: Factor on the compute time of each worker.
+        latencies_s: Seconds of latency before each message is sent, which use no bandwidth; None for no latency.
+        crowd: Other users of the links; None if the links are not shared.
     """
     simulation = Simulation()
     starts = np.zeros_like(costs_s) if latencies_s is None else latencies_s
     shared = SharedLink(width=1 / crowd.oversubscription) if crowd else None
     for _ in range(crowd.jobs if crowd else 1):
-        # Of several equal jobs that begin together all end together: the last end is that of each.
+        # Equal jobs that start together also end together, so the last end holds for each.
         _add_job(simulation, (profile, messages), (starts, costs_s), slowness, Stream() if shared is None else shared)
     done = simulation.run()
     fed = profile.input_s + profile.copy_s
@@ -187,7 +187,7 @@ def _add_job(
 ) -> None:
     profile, messages = step
     sent_by: list[list[Task]] = [[] for _ in messages.sizes]
-    # A stretch of the backward pass ends where a message becomes ready, or after it, where the computing goes on.
+    # The backward pass is cut where messages become ready; a last stretch may follow.
     stretches = _stretches(profile, messages)
     for factor in slowness:
         compute = Stream()
@@ -203,7 +203,7 @@ def _add_job(
 
 
 def _stretches(profile: Profile, messages: Messages) -> list[tuple[float, list[int]]]:
-    """(seconds, messages that are ready after it) of each piece of the backward pass."""
+    """(seconds, messages that are then ready) for each stretch of the backward pass."""
     stretches, at = [], 0.0
     for ready in np.unique(messages.ready_s):
         whose = [index for index, when in enumerate(messages.ready_s) if when == ready]

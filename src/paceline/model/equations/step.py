@@ -1,4 +1,4 @@
-"""What a worker does in a training step, and what has to be exchanged: the one description that both engines read."""
+"""The work and messages of a training step, as read by both the closed form and the event simulation."""
 
 from __future__ import annotations
 
@@ -11,24 +11,24 @@ Floats = npt.NDArray[np.float64]
 
 FIRST_BUCKET_BYTES = 2**20
 BUCKET_BYTES = 25 * 2**20
-"""PyTorch's defaults."""
+"""Bucket sizes that PyTorch uses by default."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profile:
-    """Times of one worker and step, layer by layer from input to output."""
+    """Times per worker and step, layer by layer from input to output."""
 
     forward_s: Floats
     backward_s: Floats
     gradient_bytes: Floats
-    """Of each layer; 0 for one without parameters."""
+    """Gradient bytes of each layer; 0 for a layer without parameters."""
     input_s: float = 0.0
-    """Until a batch is at hand; hidden behind the step before where it is prefetched."""
+    """Seconds to fetch a batch; hidden behind the previous step if prefetched."""
     copy_s: float = 0.0
-    """Host to device; as the input."""
+    """Seconds to copy a batch from host to device; hidden like the input."""
     update_s: float = 0.0
     overhead_s: float = 0.0
-    """The framework's own, on the critical path of every step."""
+    """Framework overhead on the critical path of every step."""
     prefetch: bool = True
 
     @property
@@ -40,7 +40,7 @@ class Profile:
         return float(self.backward_s.sum())
 
     def scaled(self, factor: float) -> Profile:
-        """The same worker with all of its computing slower by a factor."""
+        """The same worker with all compute slower by a factor."""
         return Profile(
             forward_s=self.forward_s * factor,
             backward_s=self.backward_s * factor,
@@ -55,20 +55,20 @@ class Profile:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Messages:
-    """What is exchanged in a step, in the order in which it is sent on one stream."""
+    """The messages of a step, in the order in which they are sent on one stream."""
 
     ready_s: Floats
-    """Since the backward pass began: when the last gradient in it is there."""
+    """Seconds from the start of the backward pass until all gradients of a message are ready."""
     sizes: Floats
-    """Bytes."""
+    """Bytes of each message."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Buckets:
-    """Gradients are gathered, in the order in which they become ready, until a bucket is full, as PyTorch's DDP does.
+    """Bucket sizes. Gradients fill a bucket in the order in which they become ready, as in PyTorch's DDP.
 
-    A cap of 0 sends every gradient by itself: wait-free back-propagation (Zhang et al. 2017, Poseidon). An endless one
-    sends all at the end of the backward pass: no overlap.
+    A cap of 0 sends each gradient as its own message: wait-free back-propagation (Zhang et al. 2017, Poseidon). An
+    infinite cap sends everything at the end of the backward pass, without overlap.
     """
 
     first_bytes: float = FIRST_BUCKET_BYTES
@@ -76,7 +76,7 @@ class Buckets:
 
 
 def ready_order(profile: Profile) -> tuple[Floats, Floats]:
-    """(when, bytes) of all gradients in the order of the backward pass, last layer first."""
+    """(seconds until ready, bytes) of all gradients in the order of the backward pass, last layer first."""
     ready = np.cumsum(profile.backward_s[::-1])
     sizes = profile.gradient_bytes[::-1]
     sent = sizes > 0
@@ -84,7 +84,7 @@ def ready_order(profile: Profile) -> tuple[Floats, Floats]:
 
 
 def bucketed(profile: Profile, buckets: Buckets) -> Messages:
-    """Messages of a step with buckets: one is closed by the gradient that fills it."""
+    """The messages of a step with buckets; a bucket is sent when a gradient fills it."""
     ready, sizes = ready_order(profile)
     closed_at: list[float] = []
     bytes_in: list[float] = []
@@ -103,7 +103,7 @@ def bucketed(profile: Profile, buckets: Buckets) -> Messages:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Stage:
-    """One piece of a sharded step: a group of layers whose weights are gathered and scattered together."""
+    """One stage of a sharded step: layers whose weights are gathered and scattered together."""
 
     forward_s: float
     backward_s: float
@@ -112,16 +112,16 @@ class Stage:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Terms:
-    """Where the time of a predicted step goes; the parts sum up to the step."""
+    """The parts of a predicted step; they sum up to the step time."""
 
     step_s: float
     forward_s: float
     backward_s: float
     exposed_s: float
-    """Communication that no computing hides."""
+    """Exposed communication: not hidden behind compute."""
     update_s: float
     overhead_s: float
     input_s: float
-    """What of input and copy is not hidden behind the step."""
+    """Input and copy time that is not hidden behind the step."""
     communication_s: float = field(default=0.0)
     """All communication, hidden or not."""

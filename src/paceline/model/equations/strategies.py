@@ -1,10 +1,10 @@
-"""How workers share a step, and what of their exchange shows: one function for each way. Pure.
+"""How workers share a step, and how much of their communication is exposed: one function per scheme. Pure.
 
 replicated    every worker has all weights, and gradients are averaged: DDP, Horovod, synchronous servers
-partitioned   the same, but each worker updates a share of the weights and sends it to all: ZeRO-1
+partitioned   the same, but each worker updates a shard of the weights and sends it to all: ZeRO-1
 sharded       weights are gathered stage by stage, gradients are reduced and scattered: FSDP, ZeRO-3
 pipelined     each worker is a stage, and micro-batches flow through: GPipe
-asynchronous  every worker pushes and pulls by itself, and waits for servers only
+asynchronous  every worker pushes and pulls independently, and waits only for servers
 """
 
 from __future__ import annotations
@@ -25,29 +25,30 @@ from paceline.plan.vocabulary import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLI
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Work:
-    """What one worker computes."""
+    """Compute times per worker; all are those of the slowest worker."""
 
     forward_s: float
-    """Of one pass, as all below of the slowest worker."""
+    """Seconds per forward pass."""
     backward_s: float
+    """Seconds per backward pass."""
     rest_s: float
-    """Of a step, whatever the number of passes: update and overhead."""
+    """Seconds of update and overhead per step, independent of the number of passes."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
-    """An exchange, and what of it no computing hides."""
+    """Communication of a step, and its exposed part."""
 
     total_s: float = 0.0
     exposed_s: float = 0.0
     latent: float = 0.0
-    """The part of it that messages would take which carry nothing."""
+    """Fraction of the communication that is latency: the time of empty messages."""
     waiting_s: float = 0.0
-    """For other workers, by the order of things: a pipeline's bubble."""
+    """Seconds of waiting for other workers that the schedule implies: the bubble of a pipeline."""
 
 
 def shown(vector: Vector, conditions: Conditions, work: Work) -> Shown:
-    """The exchange of a step under these conditions."""
+    """Communication of a step under these conditions."""
     if conditions.workers < 2 or not conditions.messages:
         return Shown()
     return WAYS[conditions.sharing](vector, conditions, work)
@@ -64,7 +65,7 @@ def _replicated(vector: Vector, conditions: Conditions, work: Work) -> Shown:
 
 def _exposed(start: float, conditions: Conditions, costs: Floats, backward_s: float) -> float:
     if conditions.every > 1:
-        # Weights are averaged after the step: nothing computes meanwhile.
+        # Weights are averaged after the step, without overlap.
         return float(costs.sum())
     if conditions.fractions is None:
         return max(0.0, float(costs.sum()) - (1 - start) * backward_s)
@@ -75,9 +76,9 @@ def _exposed(start: float, conditions: Conditions, costs: Floats, backward_s: fl
 def _partitioned(vector: Vector, conditions: Conditions, work: Work) -> Shown:
     averaged = _replicated(vector, conditions, work)
     latency, carried = (
-        float(one.sum()) / 2 for one in message_costs(vector, conditions, np.array([conditions.exchanged]))
+        float(seconds.sum()) / 2 for seconds in message_costs(vector, conditions, np.array([conditions.exchanged]))
     )
-    # Shares that were updated are gathered when nothing is left to compute.
+    # Updated shards are gathered after all compute has ended.
     total = averaged.total_s + latency + carried
     return Shown(
         total_s=total,
@@ -87,7 +88,7 @@ def _partitioned(vector: Vector, conditions: Conditions, work: Work) -> Shown:
 
 
 def _sharded(vector: Vector, conditions: Conditions, work: Work) -> Shown:
-    """Messages are the stages in the order of the backward pass."""
+    """Sharded weights; messages are the stages in the order of the backward pass."""
     sizes = conditions.sizes
     done = np.cumsum(sizes) / sizes.sum() if conditions.fractions is None else np.asarray(conditions.fractions)
     parts = np.diff(done / done[-1], prepend=0.0)
@@ -96,23 +97,23 @@ def _sharded(vector: Vector, conditions: Conditions, work: Work) -> Shown:
         for part, size in zip(parts[::-1], sizes[::-1], strict=True)
     ]
 
-    def half(of: Floats) -> Floats:
-        latencies, carried = message_costs(vector, conditions, of)
+    def half(message_sizes: Floats) -> Floats:
+        latencies, carried = message_costs(vector, conditions, message_sizes)
         return (latencies + carried) / 2
 
-    found = sharded(stages, half, half, NOTHING_ELSE)
+    terms = sharded(stages, half, half, NOTHING_ELSE)
     latencies, _ = message_costs(vector, conditions, sizes)
-    # Every stage is gathered twice and scattered once, but for the last, which stays gathered.
-    latency, total = float(latencies.sum() * 3 - latencies[-1]) / 2, found.communication_s
-    return Shown(total_s=total, exposed_s=found.exposed_s, latent=_part(latency, total))
+    # Every stage is gathered twice and scattered once, except the last, which stays gathered.
+    latency, total = float(latencies.sum() * 3 - latencies[-1]) / 2, terms.communication_s
+    return Shown(total_s=total, exposed_s=terms.exposed_s, latent=_part(latency, total))
 
 
 NOTHING_ELSE = Profile(forward_s=np.zeros(1), backward_s=np.zeros(1), gradient_bytes=np.zeros(1))
-"""Of a step whose computing stands in its stages."""
+"""Profile of a step whose compute is in its stages."""
 
 
 def _pipelined(vector: Vector, conditions: Conditions, work: Work) -> Shown:
-    """The one message is what a sample hands from stage to stage; as many passes a worker are micro-batches."""
+    """A pipeline; the single message is what one sample hands to the next stage."""
     stages = conditions.workers
     alpha, beta = neighbours(vector, conditions)
     hand_over = alpha + beta * conditions.exchanged * conditions.batch
@@ -136,9 +137,9 @@ def _asynchronous(vector: Vector, conditions: Conditions, work: Work) -> Shown:
         byte_s=beta,
         servers=max(1, conditions.servers),
     )
-    computing = (work.forward_s + work.backward_s) * conditions.passes + work.rest_s
-    busy = computing + served_s(vector, conditions)
-    exposed = asynchronous_step(busy, service, workers=conditions.workers) - computing
+    compute_s = (work.forward_s + work.backward_s) * conditions.passes + work.rest_s
+    busy = compute_s + served_s(vector, conditions)
+    exposed = asynchronous_step(busy, service, workers=conditions.workers) - compute_s
     return Shown(total_s=exposed, exposed_s=exposed, latent=_part(2 * service.latency_s, exposed))
 
 

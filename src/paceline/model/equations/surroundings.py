@@ -1,7 +1,7 @@
-"""Hosts that differ and links that are shared: the exchange of a step by event simulation. Pure.
+"""Communication of a step with unequal hosts and shared links, by event simulation. Pure.
 
-Hosts that are equally slow are one class, whose slowest worker stands for it: a message waits for the slowest of each.
-With one class and links of one's own, the simulation says what `strategies` says; a test holds the two together.
+Equally slow hosts form one class, represented by its slowest worker, because a message waits for the slowest worker.
+With one class and unshared links the result equals that of `strategies`; a test compares the two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from paceline.model.equations.strategies import Shown
 
 
 def host_slowness(conditions: Conditions) -> list[float]:
-    """Of each host, relative to a usual one."""
+    """Slowness of each host relative to an ordinary host."""
     given = conditions.slowness
     if not given:
         return [1.0] * conditions.hosts
@@ -30,7 +30,7 @@ def host_slowness(conditions: Conditions) -> list[float]:
 
 
 def slowest_of_classes(conditions: Conditions, straggling: Straggling) -> list[float]:
-    """For each class of equally slow hosts, how much longer its slowest worker computes than a usual worker's mean."""
+    """Compute time of the slowest worker of each class of hosts, relative to the mean of an ordinary worker."""
     per_host = -(-conditions.workers // conditions.hosts)
     workers: Counter[float] = Counter()
     left = conditions.workers
@@ -40,7 +40,7 @@ def slowest_of_classes(conditions: Conditions, straggling: Straggling) -> list[f
     workers = +workers
     usual = max(workers, key=lambda slowness: workers[slowness])
     return [
-        # A worker that was seen to lag for good lags in the largest class.
+        # A permanently slow worker is assumed to be in the largest class.
         slowness * expected_slowest(count, straggling.spread, straggling.slowest if slowness == usual else 1.0)
         for slowness, count in workers.items()
     ]
@@ -49,18 +49,18 @@ def slowest_of_classes(conditions: Conditions, straggling: Straggling) -> list[f
 def simulated_exchange(
     vector: Vector, conditions: Conditions, forward_s: float, backward_s: float, straggling: Straggling
 ) -> tuple[float, Shown]:
-    """(how much longer the slowest worker computes, the exchange and what of it shows) of gradients that are averaged.
+    """(relative compute time of the slowest worker, communication) for averaged gradients.
 
     Args:
-        forward_s: of one pass of a usual worker.
-        backward_s: as well.
+        forward_s: Seconds per forward pass of an ordinary worker.
+        backward_s: Seconds per backward pass of an ordinary worker.
     """
     factors = slowest_of_classes(conditions, straggling)
     slow = max(factors)
     if conditions.workers < 2 or not conditions.messages:
         return slow, Shown()
     latencies, carried = message_costs(vector, conditions, conditions.sizes)
-    # What is sent to the same host crosses no link that others use.
+    # Messages within one host cross no shared link.
     crowd = Crowd(jobs=conditions.jobs, oversubscription=conditions.oversubscription) if conditions.hosts > 1 else None
     ready = Messages(ready_s=_ready(vector, conditions) * backward_s, sizes=conditions.sizes)
     before = (conditions.passes - 1) * (forward_s + backward_s) + forward_s
@@ -72,13 +72,13 @@ def simulated_exchange(
     served = served_s(vector, conditions)
     exposed = max(0.0, step - computed) + served
     latency = float(latencies.sum())
-    # What a crowd adds shows or is hidden as the rest; none of it is latency.
+    # Time added by shared links is hidden or exposed like the rest; none of it is latency.
     total = max(latency + float(carried.sum()) + served, exposed)
     return slow, Shown(total_s=total, exposed_s=exposed, latent=latency / total if total else 0.0)
 
 
 def _ready(vector: Vector, conditions: Conditions) -> Floats:
-    """How much of the backward pass is over when each message may start."""
+    """Fraction of the backward pass after which each message may start."""
     if conditions.every > 1:
         return np.ones(len(conditions.messages))
     if conditions.fractions is None:

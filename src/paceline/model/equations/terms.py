@@ -1,12 +1,12 @@
-"""From parameters and conditions to a step: where its time goes. The one place where the model is put together.
+"""The terms of a step from parameters and conditions. The whole model is assembled here.
 
-    slowest   g    = mean of the largest of P workers' computing, over the mean of one
+    slowest   g    = mean compute time of the slowest of P workers, relative to the mean of one
     exchange  X    = Σ over messages of their cost among P ranks (`exchange`)
-    exposed   E    = what of it no computing hides, by the way in which workers share the step (`sharing`)
-    contention     = κ · (X − E): computing that runs beside the exchange loses so much
-    step      T    = max over workers of forward and backward + contention + E + update + overhead + input that shows
+    exposed   E    = the part of X that compute does not hide, depending on the sharing scheme (`strategies`)
+    contention     = κ · (X − E): compute time lost to communication that runs at the same time
+    step      T    = g · (forward + backward) + contention + E + update + overhead + exposed input
 
-Of gradients that are averaged, in one message that may start after a part s of the backward pass, that is
+For averaged gradients in one message that may start after a fraction s of the backward pass B,
 E = max(0, X − (1 − s)·B).
 """
 
@@ -24,27 +24,27 @@ from paceline.plan.vocabulary import ASYNCHRONOUS
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class StepTerms:
-    """Parts of a step that sum up to it, in seconds."""
+    """The parts of a step in seconds; they sum up to the step time."""
 
     input_s: float
     forward_s: float
     backward_s: float
-    """Without what the exchange takes from it."""
+    """Backward pass without contention."""
     waiting_s: float
-    """For the slowest worker."""
+    """Waiting for the slowest worker."""
     contention_s: float
-    """Computing that the exchange behind it slows down."""
+    """Compute time lost to communication that runs at the same time."""
     latency_s: float
     bandwidth_s: float
-    """Exposed exchange, split as all of the exchange splits."""
+    """Exposed communication due to bandwidth; latency and bandwidth split it as they split all communication."""
     update_s: float
     overhead_s: float
     exchange_s: float
-    """All of the exchange, hidden or not: no part of the sum."""
+    """All communication, hidden or exposed; not part of the sum."""
     latent: float = 0.0
-    """The part of the exchange that does not depend on how many bytes it carries."""
+    """Fraction of the communication that does not depend on the number of bytes."""
     unequal: float = 0.0
-    """By which part the mean worker computes longer than an ordinary one: one of them is slow for good."""
+    """Extra compute time of the mean worker relative to an ordinary one, due to a permanently slow worker."""
 
     @property
     def step_s(self) -> float:
@@ -64,7 +64,7 @@ class StepTerms:
         return self.latency_s + self.bandwidth_s
 
     def phases(self) -> dict[str, float]:
-        """As timers see them on the mean worker."""
+        """Seconds per phase as timers measure them on the mean worker."""
         forward, backward = (seconds * self.unequal for seconds in (self.forward_s, self.backward_s))
         return {
             "data": self.input_s,
@@ -87,29 +87,29 @@ CLASSES = {
     OVERHEAD: ("overhead_s",),
     STRAGGLER: ("waiting_s",),
 }
-"""What may hold a step back → the terms that are its doing."""
+"""Maps each class of bottleneck to its terms."""
 
 
 def shares(terms: StepTerms) -> dict[str, float]:
-    """Class → its part of the step; they sum up to one."""
+    """Maps each class to its fraction of the step; they sum up to one."""
     return {name: sum(getattr(terms, part) for part in parts) / terms.step_s for name, parts in CLASSES.items()}
 
 
 def bottleneck(terms: StepTerms) -> str:
     """The class with the largest share."""
-    found = shares(terms)
-    return max(found, key=lambda name: found[name])
+    by_class = shares(terms)
+    return max(by_class, key=lambda name: by_class[name])
 
 
 def step_terms(vector: Vector, conditions: Conditions, straggling: Straggling = ALIKE) -> StepTerms:
-    """The step under these conditions."""
+    """Compute the terms of a step under these conditions."""
     at = INDEX
     batch, passes = conditions.batch, conditions.passes
     forward = float(vector[at["forward_s"]] + vector[at["forward_per_sample_s"]] * batch)
     backward = float(vector[at["backward_s"]] + vector[at["backward_per_sample_s"]] * batch)
     feeding = float(vector[at["input_s"]] + vector[at["input_per_sample_s"]] * batch) * passes
     update, overhead = float(vector[at["update_s"]]), float(vector[at["overhead_s"]])
-    # Who waits for servers only does not wait for the slowest.
+    # Asynchronous workers do not wait for the slowest.
     together = conditions.workers > 1 and conditions.sharing != ASYNCHRONOUS
     unequal = (straggling.slowest - 1) / conditions.workers if together else 0.0
     if conditions.is_simulated:
@@ -121,7 +121,7 @@ def step_terms(vector: Vector, conditions: Conditions, straggling: Straggling = 
         work = Work(forward_s=forward * slow, backward_s=backward * slow, rest_s=update + overhead)
         seen = shown(vector, conditions, work)
     contention = float(vector[at["contention"]]) * (seen.total_s - seen.exposed_s)
-    # What is exchanged every so many steps only shows in one of them: the mean step.
+    # Communication every few steps is spread over them: these are the terms of the mean step.
     exposed, exchange, contention = (value / conditions.every for value in (seen.exposed_s, seen.total_s, contention))
     waiting = (slow - 1) * (forward + backward) * passes + seen.waiting_s
     busy = (forward + backward) * passes + waiting + contention + exposed + update + overhead

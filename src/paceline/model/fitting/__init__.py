@@ -1,1 +1,1 @@
-"""From records to a calibration: what they say, its least-squares problem and solution, which run would tell most."""
+"""From records to a calibration: observations, the least-squares problem and its solution, and the next run to make."""

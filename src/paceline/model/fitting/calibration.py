@@ -1,4 +1,4 @@
-"""What was learnt from records: the model of one family of configurations, with how sure it is. Kept as JSON."""
+"""The fitted model of one family of configurations, with its uncertainty. Stored as JSON."""
 
 from __future__ import annotations
 
@@ -24,19 +24,19 @@ VERSION = 1
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelFamily:
-    """What is the same in all configurations of one model."""
+    """What all configurations described by one model have in common."""
 
     framework: str
     strategy: str
     model: str
     graph: str
-    """Identity of what is trained."""
+    """Hash of the trained graph."""
     knobs: Mapping[str, object]
     threads: int
     device: str
     site: str
     options: Mapping[str, object]
-    """Of the site, but for its slow motion."""
+    """Options of the site, except its slow motion."""
     input: str
     machine: str
     lock: str
@@ -49,17 +49,17 @@ class ModelFamily:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Hull:
-    """What was run: predictions inside are interpolated, outside extrapolated."""
+    """The range of conditions that was run: predictions inside interpolate, predictions outside extrapolate."""
 
     workers: tuple[int, int]
     hosts: tuple[int, int]
     batch: tuple[float, float]
-    """Samples a worker and step."""
+    """Samples per worker and step."""
     bandwidth: tuple[float, float] | None
-    """Of links between hosts; None: none was held to a bandwidth."""
+    """Bandwidth of links between hosts; None if none was limited."""
 
     def beyond(self, conditions: Conditions) -> tuple[float, str]:
-        """(factor, what): how far outside, in the direction that is farthest outside; 1 and "" inside."""
+        """(factor, axis) by which the conditions lie farthest outside; (1, "") inside."""
         factors = {
             "the workers": conditions.workers / self.workers[1],
             "the batch": max(conditions.samples / self.batch[1], self.batch[0] / max(conditions.samples, 1e-9)),
@@ -73,49 +73,49 @@ class Hull:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Calibration:
-    """The model of one family."""
+    """The fitted model of one family."""
 
     family: ModelFamily
     by: KnownBy
-    """MODELLED, from records; or GUESSED, from data sheets."""
+    """MODELLED from records or GUESSED from data sheets."""
     vector: Floats
     low: Floats
     high: Floats
-    """Interval of each parameter; in 99 of 100 calibrations they hold all of them at once."""
+    """Bounds of each parameter's interval; in 99 of 100 calibrations all intervals hold at once."""
     draws: Floats
-    """Parameters as they might be as well, one row each: what intervals of predictions are made of."""
+    """Other plausible parameter vectors, one per row; intervals of predictions are computed from them."""
     straggling: Straggling = ALIKE
     hull: Hull
     residual: float
-    """90 % of held-out trials were predicted within this factor (its logarithm), conformal."""
+    """Logarithm of the factor within which 90 % of held-out trials were predicted (conformal)."""
     held_out: int
-    """How many trials that rests on."""
+    """Number of held-out trials behind `residual`."""
     noise: float
-    """Standard deviation of the logarithm of a step from run to run: nothing predicts better."""
+    """Standard deviation of the logarithm of step time between runs; no model can predict better."""
     unidentified: tuple[str, ...] = ()
-    """What the runs could not tell, in sentences."""
+    """What the runs could not determine, as sentences."""
     remarks: tuple[str, ...] = ()
-    """What makes the fit doubtful, in sentences."""
+    """Reasons to doubt the fit, as sentences."""
     exchange: Exchange = RING
     sharing: Sharing = REPLICATED
     every: int = 1
     passes: int = 1
-    """As in conditions, of the largest run."""
+    """Passes per step of the largest run, as in `Conditions`."""
     servers_per_host: int = 0
     prefetch: bool = False
     messages: tuple[float, ...] = ()
-    """Bytes of the messages of a step."""
+    """Bytes of each message of a step."""
     bucketed: bool = False
     ready: Ready | None = None
     memory: tuple[float, float] | None = None
-    """Bytes of a worker: whatever the batch, and for each sample."""
+    """Bytes per worker: a fixed part, and a part per sample."""
     runs: tuple[str, ...] = field(default=())
-    """Ids of the trials it was learnt from."""
+    """Ids of the trials it was fitted to."""
     evidence: str = ""
-    """Digest of the observations it was fitted to; "" of a guess, and of one kept by an earlier version."""
+    """Digest of the fitted observations; "" for a guess and for files of earlier versions."""
 
     def parameters(self) -> dict[str, dict[str, float]]:
-        """Name → value, low, high."""
+        """Maps each parameter to its value, low and high."""
         values, low, high = as_mapping(self.vector), as_mapping(self.low), as_mapping(self.high)
         return {name: {"value": values[name], "low": low[name], "high": high[name]} for name in NAMES}
 
@@ -135,7 +135,7 @@ class Calibration:
     def from_json(cls, data: Mapping[str, Any]) -> Calibration:
         plain = dict(data)
         if tuple(plain.pop("names")) != NAMES:
-            raise ValueError("made by another version of Paceline")
+            raise ValueError("written by another version of Paceline")
         for name in ("vector", "low", "high", "draws"):
             plain[name] = np.asarray(plain[name], dtype=float)
         for name in ("unidentified", "remarks", "messages", "runs", "memory"):
@@ -150,33 +150,34 @@ class Calibration:
 
 
 def _tuple(value: Any) -> Any:
-    """What JSON made a list of, as it was; None stays None."""
+    """A list from JSON as a tuple; None stays None."""
     return None if value is None else tuple(value)
 
 
 def write_calibrations(calibrations: Sequence[Calibration], path: Path) -> None:
-    """Whole or not at all."""
+    """Write the calibrations atomically."""
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
     part.write_text(
-        json.dumps({"version": VERSION, "calibrations": [one.to_json() for one in calibrations]}), encoding="utf-8"
+        json.dumps({"version": VERSION, "calibrations": [calibration.to_json() for calibration in calibrations]}),
+        encoding="utf-8",
     )
     part.replace(path)
 
 
 def read_calibrations(path: Path) -> list[Calibration]:
-    """What `write_calibrations` wrote.
+    """Read what `write_calibrations` wrote.
 
     Raises:
-        PacelineError: it is not there, damaged, or of another version.
+        PacelineError: The file is missing, damaged or of another version.
     """
-    again = "make it again: paceline calibrate STUDY"
+    again = "calibrate again: paceline calibrate STUDY"
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
         if data["version"] != VERSION:
-            raise ValueError("made by another version of Paceline")
-        return [Calibration.from_json(one) for one in data["calibrations"]]
+            raise ValueError("written by another version of Paceline")
+        return [Calibration.from_json(plain) for plain in data["calibrations"]]
     except FileNotFoundError:
-        raise PacelineError(f"{path}: no calibration", hint=again) from None
+        raise PacelineError(f"{path}: there is no calibration", hint=again) from None
     except (OSError, ValueError, KeyError, TypeError) as error:
         raise PacelineError(f"{path}: cannot be read: {error}", hint=again) from None

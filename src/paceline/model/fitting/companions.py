@@ -1,4 +1,4 @@
-"""What a calibration needs measured besides the study: collectives by themselves, and layers one by one. Pure."""
+"""Companion studies that a calibration needs: stand-alone collectives and single layers. Pure."""
 
 from __future__ import annotations
 
@@ -12,16 +12,17 @@ from paceline.spec import Study, read_study
 OPERATIONS = ("all_reduce", "push_pull")
 """The collectives by which gradients are exchanged."""
 LARGEST, LEAST_LARGEST = 64, 1
-"""MiB of the largest message, where bandwidth is all; less on links that would take longer than LONGEST_S for it."""
+"""Size in MiB of the largest message; smaller on links that need more than LONGEST_S for it."""
 LONGEST_S = 0.5
+"""Longest time in seconds to send the largest message."""
 
 
 def companions(study: Study, capabilities: Mapping[str, Capabilities], trials: Iterable[Trial]) -> list[Study]:
-    """The companion studies of a study, on the same clusters; [] for one that trains nothing or a script.
+    """The companion studies of a study on the same clusters; [] for a study of collectives or of a script.
 
     Args:
-        capabilities: of the study's own frameworks.
-        trials: those of the study that can run here.
+        capabilities: Capabilities of the study's frameworks.
+        trials: The trials of the study that can run here.
     """
     if study.of_collectives or study.axes["workload.script"] != (None,):
         return []
@@ -36,7 +37,7 @@ def companions(study: Study, capabilities: Mapping[str, Capabilities], trials: I
 
 
 def message_sizes(study: Study) -> str:
-    """From where latency is all to where bandwidth is, on the slowest link of a study."""
+    """Message sizes from latency-bound to bandwidth-bound on the slowest link of a study."""
     rates = [
         network.bandwidth_bytes_per_s
         for network in study.axes["cluster.network"]
@@ -49,7 +50,7 @@ def message_sizes(study: Study) -> str:
 
 
 def _links(study: Study, capabilities: Mapping[str, Capabilities], exchanging: tuple[str, ...]) -> Study:
-    """Collectives by themselves, on the clusters of the study."""
+    """A study of stand-alone collectives on the clusters of the study."""
     operations = [
         operation for operation in OPERATIONS if any(operation in capabilities[name].collectives for name in exchanging)
     ]
@@ -77,7 +78,7 @@ def _links(study: Study, capabilities: Mapping[str, Capabilities], exchanging: t
 
 
 def _layers(study: Study, timed: tuple[str, ...]) -> Study:
-    """Layers one by one, on one worker."""
+    """A study that times each layer, on one worker."""
     axes = {
         **study.axes,
         "framework.name": timed,

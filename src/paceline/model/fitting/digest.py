@@ -1,4 +1,4 @@
-"""Which observations a calibration was fitted to, as a digest: it tells whether a kept one is still current. Pure."""
+"""Digest of the observations behind a calibration, to tell whether a stored one is current. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paceline.plan.trial import Trial
 
 
 def digest_of(evidence: Evidence) -> str:
-    """The same for the same observations of a family, fitted by the same version of Paceline."""
+    """Equal for the same observations of a family and the same version of Paceline."""
     text = json.dumps([__version__, evidence], default=_plain, sort_keys=True)
     return hashlib.sha256(text.encode()).hexdigest()
 
@@ -27,4 +27,4 @@ def _plain(value: Any) -> Any:
         return value.tolist()
     if is_dataclass(value) and not isinstance(value, type):
         return {field.name: getattr(value, field.name) for field in fields(value)}
-    raise TypeError(f"{type(value).__name__} has no place in a digest")
+    raise TypeError(f"{type(value).__name__} cannot be part of a digest")

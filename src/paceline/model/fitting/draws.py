@@ -1,4 +1,4 @@
-"""Parameters as likely as the fitted ones: what intervals of parameters and predictions are made of. Pure."""
+"""Draws of plausible parameters, from which intervals of parameters and predictions are computed. Pure."""
 
 from __future__ import annotations
 
@@ -12,24 +12,25 @@ from paceline.model.fitting.problem import Problem
 
 LEVEL = 0.90
 TOGETHER = 0.99
-"""Of calibrations: so many have every parameter in its interval."""
+"""Fraction of calibrations whose intervals all hold at once."""
 DRAWS = 200
 LEAST_ERROR = 1e-4
-"""Of an observation: what is met exactly is still a measurement."""
+"""Smallest error of an observation; even one that is fitted exactly has noise."""
 HALVINGS = 12
+"""Number of times a contradicted draw is moved halfway back."""
 
 
 def draws_of(problem: Problem, vector: Floats, jacobian: Floats, residuals: Floats, noise: float) -> Floats:
-    """Parameters as likely as the fitted ones.
+    """Draw parameter vectors that are plausible given the observations.
 
-    Randomize, then optimize (Bardsley et al. 2014): observations are moved by as much as they may be off, assumptions
-    by as much as they are unsure, and the linearised fit is made again within its bounds. Observations are off in two
-    ways: each run as a whole, by what runs were seen to differ, and each one by what the fit leaves over.
+    Randomize, then optimize (Bardsley et al. 2014): perturb the observations by their errors and the priors by their
+    uncertainty, then repeat the linearised fit within its bounds. Observations have two errors: one shared by a whole
+    run, as large as the differences between runs, and one of their own, as large as the residuals of the fit.
     """
     freedom = max(1, len(residuals) - int(np.linalg.matrix_rank(jacobian)))
     own = max(float(np.sqrt((residuals**2).sum() / freedom)), LEAST_ERROR)
     generator = np.random.default_rng(0)
-    # Student's t: how large the errors are is itself known from few of them only.
+    # Student's t, because the size of the errors is estimated from few residuals.
     scale = np.sqrt(freedom / generator.chisquare(freedom, size=(DRAWS, 1)))
     shared = problem.common() * problem.noise_of_means(noise)
     moved = scale * (
@@ -39,20 +40,20 @@ def draws_of(problem: Problem, vector: Floats, jacobian: Floats, residuals: Floa
     assumed = generator.normal(size=(DRAWS, len(NAMES)))
     scaled = vector / problem.scale
     orthogonal, triangle = np.linalg.qr(np.vstack([jacobian / own, np.diag(1 / problem.unsure)]))
-    wanted = np.hstack([moved / own, assumed]) @ orthogonal
+    targets = np.hstack([moved / own, assumed]) @ orthogonal
     bounds = (np.minimum(-scaled, -1e-15), np.maximum(problem.high - scaled, 1e-15))
-    moves = [lsq_linear(triangle, one, bounds=bounds, method="bvls").x for one in wanted]
+    moves = [lsq_linear(triangle, target, bounds=bounds, method="bvls").x for target in targets]
     assumed_only = np.linalg.norm(jacobian, axis=0) * problem.unsure < own
     draws = [_not_contradicted(problem, scaled, move, assumed_only, own) for move in moves]
-    found: Floats = np.array(draws) * problem.scale
-    return found
+    vectors: Floats = np.array(draws) * problem.scale
+    return vectors
 
 
 def together(vector: Floats, draws: Floats) -> tuple[Floats, Floats]:
-    """Intervals that hold all parameters at once in TOGETHER of all calibrations.
+    """Intervals that hold for all parameters at once in a fraction TOGETHER of all calibrations.
 
-    At 90 % each, one in ten would be missed, so that hardly any calibration had all of them inside; and a reader who
-    compares a parameter with what is known of a machine looks at all of them.
+    Separate 90 % intervals would miss one parameter in ten, so few calibrations would have all parameters inside.
+    Readers look at all parameters together.
     """
     tail = (1 - LEVEL) / 2 * 100
     low, high = np.percentile(draws, [tail, 100 - tail], axis=0)
@@ -67,19 +68,19 @@ def together(vector: Floats, draws: Floats) -> tuple[Floats, Floats]:
 def _not_contradicted(
     problem: Problem, scaled: Floats, move: Floats, assumed: npt.NDArray[np.bool_], own: float
 ) -> Floats:
-    """A draw whose assumed parameters the observations allow, kinks of the model included; else half as far off."""
-    known = np.where(assumed, 0.0, move)
-    without = np.linalg.norm(problem.of_data((scaled + known) * problem.scale))
-    most = np.hypot(without, own)
+    """Move the assumed parameters of a draw back until the observations no longer contradict them."""
+    identified = np.where(assumed, 0.0, move)
+    without = np.linalg.norm(problem.of_data((scaled + identified) * problem.scale))
+    limit = np.hypot(without, own)
     for _ in range(HALVINGS):
-        found: Floats = np.clip(scaled + move, 0.0, problem.high)
-        if np.linalg.norm(problem.of_data(found * problem.scale)) <= most:
-            return found
+        candidate: Floats = np.clip(scaled + move, 0.0, problem.high)
+        if np.linalg.norm(problem.of_data(candidate * problem.scale)) <= limit:
+            return candidate
         move = np.where(assumed, move / 2, move)
-    return np.clip(scaled + known, 0.0, problem.high)
+    return np.clip(scaled + identified, 0.0, problem.high)
 
 
 def anywhere(high: float) -> Floats:
-    """Draws from 0 to `high`, denser at both ends: where only a range is known, an interval should hold all of it."""
-    found: Floats = high * np.sin(np.pi / 2 * np.random.default_rng(1).uniform(size=DRAWS)) ** 2
-    return found
+    """Draws from 0 to `high`, denser at both ends, for a parameter of which only this range is known."""
+    values: Floats = high * np.sin(np.pi / 2 * np.random.default_rng(1).uniform(size=DRAWS)) ** 2
+    return values

@@ -1,4 +1,4 @@
-"""The model of every family of a study: the kept calibration where it is current, else one fitted now. Pure."""
+"""The model of each family of a study: the stored calibration if it is current, otherwise a new fit. Pure."""
 
 from __future__ import annotations
 
@@ -22,22 +22,22 @@ class Origin(str, Enum):
     """Where the calibration of an answer comes from."""
 
     KEPT = "kept"
-    """`paceline calibrate` kept it, and nothing was recorded or imported since."""
+    """`paceline calibrate` stored it, and nothing was recorded or imported since."""
     FRESH = "fresh"
     """It was fitted for this answer."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class FamilyModel:
-    """One family: what is known of it, and its model, which is fitted when somebody first asks for it."""
+    """One family: its observations and its model, which is fitted on first use."""
 
     family: ModelFamily
     evidence: Evidence | None
-    """What is recorded and imported; None where only the kept calibration is here."""
+    """Recorded and imported observations; None if only the stored calibration is available."""
     kept: Calibration | None
-    """The kept calibration, if it is current."""
+    """The stored calibration, if it is current."""
     outdated: bool = False
-    """A calibration is kept, but records, imports or the version of Paceline are newer; this answer does not use it."""
+    """A calibration is stored but not used, because records, imports or Paceline are newer."""
 
     @property
     def origin(self) -> Origin:
@@ -45,12 +45,12 @@ class FamilyModel:
 
     @property
     def calibrated(self) -> bool:
-        """Whether somebody calibrated this family, so that its model may predict what was never run."""
+        """Whether this family was calibrated, so that its model may predict configurations that were never run."""
         return self.kept is not None or self.outdated
 
     @cached_property
     def calibration(self) -> Calibration:
-        """The kept one while it is current, else a fresh fit."""
+        """The stored calibration if it is current, otherwise a new fit."""
         if self.kept is not None:
             return self.kept
         assert self.evidence is not None
@@ -58,8 +58,8 @@ class FamilyModel:
 
 
 def model_families(evidence: Iterable[Evidence], kept: Sequence[Calibration]) -> list[FamilyModel]:
-    """Every family that was measured, then those of which only a calibration is kept."""
-    measured = [_model(known, kept) for known in evidence]
+    """All measured families, then those with only a stored calibration."""
+    measured = [_model(observations, kept) for observations in evidence]
     families = [model.family for model in measured]
     return measured + [
         FamilyModel(family=calibration.family, evidence=None, kept=calibration)
@@ -87,14 +87,14 @@ def observed(
     graph: Callable[[Trial], Graph | None],
     manner: Callable[[Trial], Manner],
 ) -> list[Evidence]:
-    """What records say of each family that was trained.
+    """The observations of each trained family.
 
     Args:
-        records: runs that train.
-        probes: runs of collectives by themselves.
-        profiles: runs whose layers were timed one by one.
-        graph: what a trial trains; None where it is not at hand.
-        manner: how a trial exchanges and is fed.
+        records: Runs that train.
+        probes: Runs of stand-alone collectives.
+        profiles: Runs that timed each layer.
+        graph: Returns the graph that a trial trains; None if it is not available.
+        manner: Returns how a trial exchanges gradients and receives input.
     """
     first = {record.trial.workload.graph: record.trial for record in reversed(records)}
     machines = {record.trial.id: str(record.machine.get("id", "unknown")) for record in records}
@@ -108,11 +108,11 @@ def observed(
     def ready_of_trial(trial: Trial) -> Ready | None:
         return ready(trial.workload.graph)
 
-    known = evidence_of(
+    evidence = evidence_of(
         trainings(records, manner, ready_of_trial),
         collectives(probes, manner),
         lambda trial: machines[trial.id],
         manner,
         ready_of_trial,
     )
-    return [family for family in known if family.trainings]
+    return [family for family in evidence if family.trainings]

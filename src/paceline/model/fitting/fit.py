@@ -1,8 +1,9 @@
-"""Fit the model to records, and say what they could not tell. Pure.
+"""Fit the model to records, and say what they could not determine. Pure.
 
-All observations of a family are fitted at once: the whole step of each trial (relative error), its phases (relative to
-the step), and collectives by themselves (relative error). Least squares within bounds, from several starts, because the
-slower of two limits makes kinks. What no observation speaks about stays where a weak prior holds it, and is named.
+All observations of a family are fitted at once: the step time of each trial (relative error), its phases (relative to
+the step), and stand-alone collectives (relative error). The fit is bounded least squares from several starts, because
+taking the slower of two limits makes the model non-smooth. Parameters that no observation determines stay near a weak
+prior and are named.
 """
 
 from __future__ import annotations
@@ -27,16 +28,15 @@ from paceline.plan.trial import Trial
 from paceline.stats.known_by import MODELLED
 
 LEAST_NOISE = 0.005
-"""Runs of a real program are never known better than this."""
+"""Smallest relative noise between runs of a real program."""
 FOLDS = 12
-"""Trials are held out one by one up to so many, and in so many parts beyond: a fit for each of a hundred trials tells
-no more about the largest errors than twelve do, and takes minutes."""
+"""Largest number of cross-validation folds. More folds take minutes and say no more about the largest errors."""
 FEW_HELD_OUT = 9
-"""Fewer held-out trials than this cannot tell a 90 % quantile: the largest error counts, and half as much again."""
+"""With fewer held-out trials there is no 90 % quantile; 1.5 times the largest error is used."""
 
 
 def family_of(trial: Trial, machine: str) -> ModelFamily:
-    """What a trial has in common with those that one model describes."""
+    """The model family of a trial."""
     workload, framework, cluster = trial.workload, trial.framework, trial.cluster
     return ModelFamily(
         framework=framework.name,
@@ -56,7 +56,7 @@ def family_of(trial: Trial, machine: str) -> ModelFamily:
 
 
 def fit(evidence: Evidence) -> Calibration:
-    """The calibration of a family."""
+    """Fit the calibration of a family."""
     straggling = _straggling(evidence.trainings)
     problem = Problem(evidence, straggling)
     vector, jacobian, residuals = problem.solve()
@@ -71,10 +71,10 @@ def fit(evidence: Evidence) -> Calibration:
     low, high = together(vector, draws)
     if latest is not None:
         at = INDEX["start"]
-        # Only a range is known of it: its interval is that range.
+        # Only a range of this parameter is known, so its interval is that range.
         draws[:, at], low[at], high[at] = anywhere(latest), 0.0, latest
     held_out = _held_out(evidence, straggling, vector)
-    last = max(evidence.trainings, key=lambda one: one.trial.workers)
+    last = max(evidence.trainings, key=lambda training: training.trial.workers)
     return Calibration(
         family=evidence.family,
         by=MODELLED,
@@ -99,75 +99,82 @@ def fit(evidence: Evidence) -> Calibration:
         bucketed=last.conditions.fractions is not None,
         ready=evidence.ready,
         memory=_memory(evidence.trainings),
-        runs=tuple(one.trial.id for one in evidence.trainings),
+        runs=tuple(training.trial.id for training in evidence.trainings),
         evidence=digest_of(evidence),
     )
 
 
 def _unidentified(jacobian: Floats, evidence: Evidence) -> tuple[str, ...]:
-    """What the runs cannot tell, in sentences with the run that would."""
+    """What the runs cannot determine, each with the run that would, as sentences."""
     strength = np.linalg.norm(jacobian, axis=0)
     silent = {name for name, value in zip(NAMES, strength, strict=True) if value < 1e-9}
-    batches = {one.conditions.batch for one in evidence.trainings}
+    batches = {training.conditions.batch for training in evidence.trainings}
     sentences = []
     if len(batches) == 1:
         sentences.append(
             f"only batch {next(iter(batches)):g} was run: we assume that 90 % of the step time grows with "
             "the batch size; run another one"
         )
-    most = max(one.conditions.workers for one in evidence.trainings)
+    most = max(training.conditions.workers for training in evidence.trainings)
     if most < 2 and not evidence.collectives:
         sentences.append(
-            "nothing was exchanged: latency and bandwidth are not known; run two workers, or probe the network"
+            "no run exchanged gradients: latency and bandwidth are unknown; run two workers, or probe the network"
         )
     elif "wire" in silent:
         sentences.append("the network was never saturated: we assume that 95 % of line rate is reached")
     elif "byte_s" in silent:
         sentences.append(
-            "a link was the limit in every run: how fast the library is on a faster one is not known, and a step there "
-            "may take longer than predicted; run the fastest network that you mean to ask for"
+            "the network was saturated in every run: on a faster network the library may become the limit, and steps "
+            "may take longer than predicted; run the fastest network that you want to predict"
         )
     if most >= 2 and "start" in silent and "contention" in silent:
-        sentences.append("the exchange was never hidden: how much of it can be is not known")
-    if not any(one.phases for one in evidence.trainings):
-        sentences.append("no phases were recorded: forward, backward and update cannot be told apart")
+        sentences.append("communication was never hidden behind compute: how much can be hidden is unknown")
+    if not any(training.phases for training in evidence.trainings):
+        sentences.append("no phases were recorded: forward, backward and update times cannot be separated")
     return tuple(sentences)
 
 
 def _latest_start(vector: Floats, evidence: Evidence, straggling: Straggling) -> float | None:
-    """After which part of the backward pass the exchange begins at the latest, where no run shows it; else None.
+    """Latest start of the exchange, as a fraction of the backward pass, if no run exposes it; otherwise None.
 
-    Such a fit ends at the latest moment that still hides everything: any earlier one fits as well.
+    The fit then ends at the latest start that still hides all communication; any earlier start fits as well.
     """
-    exchanging = [one.conditions for one in evidence.trainings if one.conditions.fractions is None]
-    terms = [step_terms(vector, one, straggling) for one in exchanging if one.workers > 1 and one.messages]
-    if not terms or any(one.exposed_s > LEAST_NOISE * one.step_s for one in terms):
+    exchanging = [training.conditions for training in evidence.trainings if training.conditions.fractions is None]
+    terms = [
+        step_terms(vector, conditions, straggling)
+        for conditions in exchanging
+        if conditions.workers > 1 and conditions.messages
+    ]
+    if not terms or any(term.exposed_s > LEAST_NOISE * term.step_s for term in terms):
         return None
     return float(vector[INDEX["start"]])
 
 
 def _begins_before(part: float) -> str:
     return (
-        f"the exchange was always hidden: it begins somewhere in the first {part:.0%} of the backward pass, and half "
-        "of that is assumed; run more workers, a smaller batch or a slower network"
+        f"communication was always hidden: it starts somewhere in the first {part:.0%} of the backward pass, and we "
+        "assume half of that; run more workers, a smaller batch or a slower network"
     )
 
 
 def _held_out(evidence: Evidence, straggling: Straggling, vector: Floats) -> list[float]:
-    """Logarithm of predicted over measured step of each trial, fitted without it, from the whole fit on."""
+    """Logarithm of predicted over measured step time of each trial, from a fit without that trial.
+
+    Each fit starts from the parameters of the full one.
+    """
     trainings = evidence.trainings
     errors: dict[int, float] = {}
     for fold in range(min(FOLDS, len(trainings))):
         held = range(fold, len(trainings), FOLDS)
-        others = tuple(one for index, one in enumerate(trainings) if index not in held)
-        alone = max((other.conditions.workers for other in others), default=1) < 2
-        # The only ones that exchange: nothing could predict them.
-        asked = [index for index in held if others and not (alone and trainings[index].conditions.workers > 1)]
+        rest = tuple(training for index, training in enumerate(trainings) if index not in held)
+        alone = max((training.conditions.workers for training in rest), default=1) < 2
+        # Trials that exchange cannot be predicted from trials that do not.
+        asked = [index for index in held if rest and not (alone and trainings[index].conditions.workers > 1)]
         if not asked:
             continue
-        less = replace(evidence, trainings=others)
-        without, _, _ = Problem(less, straggling).solve(vector)
-        if (latest := _latest_start(without, less, straggling)) is not None:
+        reduced = replace(evidence, trainings=rest)
+        without, _, _ = Problem(reduced, straggling).solve(vector)
+        if (latest := _latest_start(without, reduced, straggling)) is not None:
             without[INDEX["start"]] = latest / 2
         for index in asked:
             predicted = step_terms(without, trainings[index].conditions, straggling).step_s
@@ -186,65 +193,74 @@ def _conformal(errors: Sequence[float]) -> float:
 
 
 def noise_of(trainings: Sequence[Training]) -> float:
-    """Standard deviation of the logarithm of a step from run to run, over all trials."""
-    deviations = [np.log(one.steps_s) - np.mean(np.log(one.steps_s)) for one in trainings if len(one.steps_s) > 1]
-    freedom = sum(len(one) - 1 for one in deviations)
+    """Standard deviation of the logarithm of step time between runs, pooled over all trials."""
+    repeated = [np.log(training.steps_s) for training in trainings if len(training.steps_s) > 1]
+    deviations = [logs - np.mean(logs) for logs in repeated]
+    freedom = sum(len(logs) - 1 for logs in repeated)
     if not freedom:
         return LEAST_NOISE
-    return max(LEAST_NOISE, float(np.sqrt(sum((one**2).sum() for one in deviations) / freedom)))
+    return max(LEAST_NOISE, float(np.sqrt(sum((deviation**2).sum() for deviation in deviations) / freedom)))
 
 
 def _straggling(trainings: Sequence[Training]) -> Straggling:
-    """As workers were seen beside each other. Where a framework's step is one piece, that cannot be seen: then as the
-    steps of one alone differ, which is what several would wait for.
+    """Straggling among the workers of multi-worker runs.
+
+    It cannot be observed if a framework's step is fused. Then the variation of a single worker's steps is used, because
+    that is what several workers would wait for.
     """
-    known = [(one.trial.ranks > 1, one.straggling) for one in trainings if one.straggling is not None]
-    seen = [one for beside, one in known if beside] or [one for _, one in known]
-    if not seen:
+    observed = [
+        (training.trial.ranks > 1, training.straggling) for training in trainings if training.straggling is not None
+    ]
+    used = [straggling for several, straggling in observed if several] or [straggling for _, straggling in observed]
+    if not used:
         return ALIKE
     return Straggling(
-        spread=float(np.mean([one.spread for one in seen])),
-        persistence=float(np.mean([one.persistence for one in seen])),
-        slowest=float(np.mean([one.slowest for one in seen])),
+        spread=float(np.mean([straggling.spread for straggling in used])),
+        persistence=float(np.mean([straggling.persistence for straggling in used])),
+        slowest=float(np.mean([straggling.slowest for straggling in used])),
     )
 
 
 def _hull(trainings: Sequence[Training]) -> Hull:
-    asked = [one.conditions for one in trainings]
-    links = [one.bandwidth for one in asked if one.bandwidth is not None and one.hosts > 1]
+    measured = [training.conditions for training in trainings]
+    links = [
+        conditions.bandwidth for conditions in measured if conditions.bandwidth is not None and conditions.hosts > 1
+    ]
     return Hull(
-        workers=(min(one.workers for one in asked), max(one.workers for one in asked)),
-        hosts=(min(one.hosts for one in asked), max(one.hosts for one in asked)),
-        batch=(min(one.samples for one in asked), max(one.samples for one in asked)),
+        workers=(
+            min(conditions.workers for conditions in measured),
+            max(conditions.workers for conditions in measured),
+        ),
+        hosts=(min(conditions.hosts for conditions in measured), max(conditions.hosts for conditions in measured)),
+        batch=(min(conditions.samples for conditions in measured), max(conditions.samples for conditions in measured)),
         bandwidth=(min(links), max(links)) if links else None,
     )
 
 
 def _remarks(evidence: Evidence, held_out: Sequence[float]) -> tuple[str, ...]:
-    """Doubts: ways that are not modelled, anchors that are not monotone, and fits that rest on too little."""
+    """Reasons for doubt: strategies that are not modelled, implausible scaling, and too few held-out trials."""
     remarks = [evidence.manner.unknown] if evidence.manner.unknown else []
     if evidence.family.simulated:
-        remarks.append("the runs were simulated, and so is what is predicted from them")
+        remarks.append("the runs were simulated, so the predictions are too")
     groups: dict[tuple[float, float | None], list[Training]] = {}
-    for one in evidence.trainings:
-        links = one.conditions.bandwidth if one.conditions.hosts > 1 else None
-        groups.setdefault((one.conditions.samples, links), []).append(one)
-    for (batch, _), mine in groups.items():
-        mine = sorted(mine, key=lambda one: one.conditions.workers)  # noqa: PLW2901
-        for few, many in pairwise(mine):
+    for training in evidence.trainings:
+        links = training.conditions.bandwidth if training.conditions.hosts > 1 else None
+        groups.setdefault((training.conditions.samples, links), []).append(training)
+    for (batch, _), group in groups.items():
+        for few, many in pairwise(sorted(group, key=lambda training: training.conditions.workers)):
             if many.step_s < few.step_s * 0.97:
                 remarks.append(
-                    f"batch {batch:g}: {many.conditions.workers} workers step faster than {few.conditions.workers}; "
-                    "no model of more work explains that, so distrust one of them"
+                    f"batch {batch:g}: steps are shorter with {many.conditions.workers} workers than with "
+                    f"{few.conditions.workers}; the model cannot explain that, so check both measurements"
                 )
     if len(held_out) < FEW_HELD_OUT:
-        remarks.append(f"only {len(held_out)} trial(s) could be held out: the interval rests on little")
+        remarks.append(f"only {len(held_out)} trial(s) could be held out: the interval is a rough estimate")
     return tuple(remarks)
 
 
 def _memory(trainings: Sequence[Training]) -> tuple[float, float] | None:
-    """Resident bytes of a worker against its batch."""
-    points = [(one.conditions.batch, one.peak_rss_bytes) for one in trainings if one.peak_rss_bytes]
+    """Resident bytes per worker: a fixed part, and a part per sample."""
+    points = [(training.conditions.batch, training.peak_rss_bytes) for training in trainings if training.peak_rss_bytes]
     if not points:
         return None
     batch, peak = np.array([point[0] for point in points]), np.array([point[1] for point in points], dtype=float)
@@ -261,33 +277,33 @@ def evidence_of(
     manner: Callable[[Trial], Manner],
     ready: Callable[[Trial], Ready | None],
 ) -> list[Evidence]:
-    """Observations sorted into families; collectives go with every family of their framework and site."""
+    """Group observations by family; collectives belong to every family of their framework and site."""
     families: dict[str, tuple[ModelFamily, list[Training]]] = {}
-    for one in trainings:
-        family = family_of(one.trial, machine(one.trial))
-        families.setdefault(repr(family), (family, []))[1].append(one)
+    for training in trainings:
+        family = family_of(training.trial, machine(training.trial))
+        families.setdefault(repr(family), (family, []))[1].append(training)
     return [
         Evidence(
             family=family,
-            trainings=tuple(mine),
-            manner=manner(mine[0].trial),
-            ready=ready(mine[0].trial),
-            collectives=_of_family(collectives, mine[0].trial),
+            trainings=tuple(members),
+            manner=manner(members[0].trial),
+            ready=ready(members[0].trial),
+            collectives=_of_family(collectives, members[0].trial),
         )
-        for family, mine in families.values()
+        for family, members in families.values()
     ]
 
 
 def _of_family(collectives: Sequence[ObservedCollective], trial: Trial) -> tuple[ObservedCollective, ...]:
-    """Those of the same library on the same site; with the same knobs, where there are such."""
-    near = [one for one in collectives if _same_links(one.trial, trial)]
-    same = [one for one in near if one.trial.framework.knobs == trial.framework.knobs]
+    """Collectives of the same library on the same site, preferably with the same knobs."""
+    near = [collective for collective in collectives if _same_links(collective.trial, trial)]
+    same = [collective for collective in near if collective.trial.framework.knobs == trial.framework.knobs]
     return tuple(same or near)
 
 
-def _same_links(one: Trial, other: Trial) -> bool:
+def _same_links(probe: Trial, training: Trial) -> bool:
     def links(trial: Trial) -> tuple[str, str, str, Mapping[str, object]]:
         cluster = trial.cluster
         return trial.framework.name, cluster.site, cluster.device, cluster.lasting_options
 
-    return links(one) == links(other)
+    return links(probe) == links(training)

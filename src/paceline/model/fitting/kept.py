@@ -1,4 +1,4 @@
-"""Calibrations that are kept beside the records of a store: where, and which of them a question is about."""
+"""Calibrations stored beside the records: where they are, and which of them a question selects."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paceline.errors import PacelineError, SpecError
 from paceline.model.fitting.calibration import Calibration, read_calibrations
 
 FOLDER = "models"
-"""Of calibrations, in a store."""
+"""Folder of the calibrations in a store."""
 
 
 def calibrations_path(folder: Path, study: str) -> Path:
@@ -17,10 +17,10 @@ def calibrations_path(folder: Path, study: str) -> Path:
 
 
 def kept_calibrations(folder: Path, study: str | None = None) -> list[Calibration]:
-    """Calibrations of one study, or all of a store.
+    """The calibrations of one study, or all in a store.
 
     Raises:
-        PacelineError: there is none.
+        PacelineError: There is none.
     """
     if study is not None:
         return read_calibrations(calibrations_path(folder, study))
@@ -30,18 +30,22 @@ def kept_calibrations(folder: Path, study: str | None = None) -> list[Calibratio
             f"{folder}: nothing is calibrated here",
             hint="calibrate: paceline calibrate STUDY   or guess: paceline predict --model resnet50 --device V100-SXM2",
         )
-    return [one for path in paths for one in read_calibrations(path)]
+    return [calibration for path in paths for calibration in read_calibrations(path)]
 
 
 def chosen(calibrations: Sequence[Calibration], wanted: Mapping[str, str]) -> list[Calibration]:
-    """Those whose family has these values.
+    """The calibrations whose family has these values.
 
     Raises:
-        SpecError: none has.
+        SpecError: No family has them.
     """
-    kept = [one for one in calibrations if all(getattr(one.family, key) == value for key, value in wanted.items())]
+    kept = [
+        calibration
+        for calibration in calibrations
+        if all(getattr(calibration.family, key) == value for key, value in wanted.items())
+    ]
     if not kept:
         asked = ", ".join(f"{key} {value}" for key, value in wanted.items())
-        there = ", ".join(dict.fromkeys(one.family.label for one in calibrations))
-        raise SpecError(f"no calibration has {asked}", hint=f"there are: {there}")
+        there = ", ".join(dict.fromkeys(calibration.family.label for calibration in calibrations))
+        raise SpecError(f"no calibration has {asked}", hint=f"calibrated: {there}")
     return kept

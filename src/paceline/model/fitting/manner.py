@@ -1,4 +1,4 @@
-"""How a trial exchanges gradients and is fed, as the capabilities of its framework say. Pure."""
+"""How a trial exchanges gradients and receives input, from the capabilities of its framework. Pure."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from paceline.plan.vocabulary import REPLICATED
 
 
 def manner_of(trial: Trial, capabilities: Capabilities) -> Manner:
-    """What the model needs to know of a trial's strategy."""
+    """What the model needs to know about a trial's strategy."""
     strategy = capabilities.strategies[trial.framework.strategy]
     every = trial.framework.knobs[strategy.period_knob] if strategy.period_knob else 1
     unknown = f"how strategy {trial.framework.strategy} shares a step is not modelled: it is taken as data parallel"

@@ -1,6 +1,6 @@
-"""What records say to the model, in its units: one observation a trial. Pure.
+"""Observations for the model, one per trial, from records. Pure.
 
-Times of a dilated site are given back their true scale: there, hosts and links are k times slower by design.
+Times from a dilated site, where hosts and links are k times slower by design, are converted back to their true scale.
 """
 
 from __future__ import annotations
@@ -22,29 +22,29 @@ from paceline.record.record import MEASUREMENT, Record
 from paceline.record.summary import RunSummary, slowest_times, summarize
 
 HANDED_OVER = frozenset({COMMUNICATION, "update"})
-"""Phases that are one where servers apply the optimizer."""
+"""Phases that cannot be separated if servers apply the optimizer."""
 TAKEN_APART = "timers"
-"""How phases are derived from steps in which nothing overlaps (record.fact.DERIVED_BY)."""
+"""Name of the method that derives phases from steps without overlap (record.fact.DERIVED_BY)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Training:
-    """Runs of one trial."""
+    """The runs of one trial."""
 
     trial: Trial
     conditions: Conditions
     steps_s: tuple[float, ...]
-    """Mean step of each run."""
+    """Mean step time of each run."""
     phases: Mapping[str, float]
-    """Mean over runs; {} where only the whole step is known."""
+    """Seconds per phase, mean over runs; {} if only the whole step was timed."""
     derived: bool
     """Whether phases were derived rather than timed."""
     handed_over_s: float | None = None
-    """All of the exchange with the update that servers make of it, timed while nothing computes; None: not timed."""
+    """Seconds of the exchange and the servers' update, timed without overlap; None if not timed."""
     straggling: Straggling | None
-    """Of its workers' computing; None where that is not timed."""
+    """Straggling of the workers' compute; None if compute was not timed."""
     peak_rss_bytes: float | None
-    """Of the largest rank."""
+    """Peak resident memory of the largest rank."""
 
     @property
     def step_s(self) -> float:
@@ -53,39 +53,39 @@ class Training:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ObservedCollective:
-    """Runs of one collective by itself."""
+    """The runs of one stand-alone collective."""
 
     trial: Trial
     conditions: Conditions
     operation: str
     sizes: Floats
     seconds: Floats
-    """Mean over runs."""
+    """Seconds for each size, mean over runs."""
     runs: int = 1
     noise: float = 0.0
-    """Standard deviation of the logarithm of these times from run to run, all sizes together."""
+    """Standard deviation of the logarithm of these times between runs, all sizes together."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Manner:
-    """How a trial exchanges and is fed, as the caller knows it from the framework's capabilities."""
+    """How a trial exchanges gradients and receives input, from the framework's capabilities."""
 
     exchange: Exchange = RING
     sharing: Sharing = REPLICATED
     every: int = 1
     """Steps from one exchange to the next."""
     unknown: str = ""
-    """Why the model does not know this way of sharing a step; "": it does."""
+    """Why the model does not cover this sharing scheme; "" if it does."""
     servers_per_host: int = 0
-    """Of an exchange through servers."""
+    """Servers per host if the exchange goes through servers."""
     tensor_by_tensor: bool = False
-    """Whether each gradient is a message of its own, sent when it is there."""
+    """Whether each gradient is sent as its own message as soon as it is ready."""
     prefetch: bool = False
-    """Whether the next input is fetched while a step computes."""
+    """Whether the next batch is fetched during the step."""
 
 
 def conditions_of(trial: Trial, manner: Manner) -> Conditions:
-    """A trial's conditions but for its messages."""
+    """The conditions of a trial, without its messages."""
     network = trial.cluster.network
     return Conditions(
         workers=trial.workers,
@@ -104,50 +104,50 @@ def conditions_of(trial: Trial, manner: Manner) -> Conditions:
 def trainings(
     records: Iterable[Record], manner: Callable[[Trial], Manner], ready: Callable[[Trial], Ready | None]
 ) -> list[Training]:
-    """One observation for each trial that was measured, in order of appearance."""
+    """One observation per measured trial, in order of appearance."""
     runs: dict[str, list[tuple[Record, RunSummary]]] = {}
     for record in records:
-        # Hooks on every layer cost time: such a run tells when gradients are ready, not how long a step is.
+        # Hooks on every layer slow the step down. Such a run shows when gradients are ready, not how long a step takes.
         measures = record.kind == MEASUREMENT and not record.trial.measure.layers
         if record.ok and measures and record.trial.workload.collective is None:
             summary = summarize(record)
             if summary is not None:
                 runs.setdefault(record.trial.id, []).append((record, summary))
-    return [_training(mine, manner, ready) for mine in runs.values()]
+    return [_training(trial_runs, manner, ready) for trial_runs in runs.values()]
 
 
 def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) -> list[ObservedCollective]:
-    """One observation for each collective that was measured by itself."""
+    """One observation per measured stand-alone collective."""
     runs: dict[str, list[Record]] = {}
     for record in records:
         if record.ok and record.trial.workload.collective is not None:
             runs.setdefault(record.trial.id, []).append(record)
-    found = []
-    for mine in runs.values():
-        trial = mine[0].trial
+    observations = []
+    for trial_runs in runs.values():
+        trial = trial_runs[0].trial
         asked = trial.workload.collective
-        medians = [_medians(record) for record in mine]
-        sizes = sorted(set.intersection(*(set(one) for one in medians)))
+        medians = [_medians(record) for record in trial_runs]
+        sizes = sorted(set.intersection(*(set(median) for median in medians)))
         if asked is None or not sizes:
             continue
-        times = np.array([[one[size] for size in sizes] for one in medians]) * trial.cluster.pace.true_scale
+        times = np.array([[median[size] for size in sizes] for median in medians]) * trial.cluster.pace.true_scale
         logs = np.log(times).mean(axis=1)
-        found.append(
+        observations.append(
             ObservedCollective(
                 trial=trial,
                 conditions=conditions_of(trial, manner(trial)),
                 operation=asked.operation,
                 sizes=np.array(sizes, dtype=float),
                 seconds=times.mean(axis=0),
-                runs=len(mine),
-                noise=float(logs.std(ddof=1)) if len(mine) > 1 else 0.0,
+                runs=len(trial_runs),
+                noise=float(logs.std(ddof=1)) if len(trial_runs) > 1 else 0.0,
             )
         )
-    return found
+    return observations
 
 
 def _medians(record: Record) -> dict[int, float]:
-    """Size → seconds of the usual round."""
+    """Median seconds of a round for each size."""
     return {size: float(np.median(times)) for size, times in slowest_times(record).items()}
 
 
@@ -160,10 +160,10 @@ def _training(
     trial, scale = record.trial, record.trial.cluster.pace.true_scale
     how = manner(trial)
     messages, bucketed = messages_of(record)
-    known = ready(trial) if bucketed or how.tensor_by_tensor else None
-    if known and how.tensor_by_tensor:
-        messages = known.bytes
-    fractions = known.of_messages(messages) if known and messages else None
+    readiness = ready(trial) if bucketed or how.tensor_by_tensor else None
+    if readiness and how.tensor_by_tensor:
+        messages = readiness.bytes
+    fractions = readiness.of_messages(messages) if readiness and messages else None
     phases, derived = _phases([summary for _, summary in runs])
     late = min(float(np.mean([late_input_s(summary) for _, summary in runs])), phases.get(COMMUNICATION, 0.0))
     if late:
@@ -184,8 +184,10 @@ def _training(
 
 
 def messages_of(record: Record) -> tuple[tuple[float, ...], bool]:
-    """Bytes of the messages of a step as the ranks tell them (of a pipeline: what a sample hands over), and whether
-    they are parts of the model that the backward pass goes through; of ranks that tell nothing, all gradients at once.
+    """(bytes of each message of a step, whether messages follow the order of the backward pass).
+
+    Bytes are those the ranks report; without a report, one message carries all gradients. For a pipeline they are the
+    bytes that one sample hands to the next stage.
     """
     facts = record.reported
     if handed := facts.hand_over_bytes_per_sample:
@@ -200,7 +202,7 @@ def messages_of(record: Record) -> tuple[tuple[float, ...], bool]:
 
 
 def passes_of(record: Record) -> int:
-    """Micro-batches of a worker and step; those of a pipeline are dealt out over its stages."""
+    """Micro-batches per worker and step; those of a pipeline are divided among its stages."""
     facts = record.reported
     if pipelined := facts.pipeline_micro_batches:
         return max(1, pipelined // record.trial.workers)
@@ -208,14 +210,14 @@ def passes_of(record: Record) -> int:
 
 
 def mixed_in(record: Record) -> frozenset[str]:
-    """Phases that contain exchange which cannot be told apart: they say nothing about what is computed in them."""
+    """Phases that mix compute and communication and therefore say nothing about compute."""
     mixed = record.reported.phases_mixed if record.trial.workers > 1 else None
     return frozenset(mixed.phases) if mixed else frozenset()
 
 
 def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:
-    """Parts of the step over all runs; a fused step by what was derived of it, or not at all."""
-    found: dict[str, list[float]] = {}
+    """(mean seconds of each phase over all runs, whether they were derived); {} for a fused step without derivation."""
+    seconds_of: dict[str, list[float]] = {}
     derived = False
     for summary in summaries:
         parts = {name: phase.seconds for name, phase in summary.phases.items()}
@@ -228,36 +230,36 @@ def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:
         rest = summary.step_s - sum(parts.values())
         parts["overhead"] = parts.get("overhead", 0.0) + max(0.0, rest)
         for name, seconds in parts.items():
-            found.setdefault(name, []).append(seconds)
-    return {name: float(np.sum(values) / len(summaries)) for name, values in found.items()}, derived
+            seconds_of.setdefault(name, []).append(seconds)
+    return {name: float(np.sum(values) / len(summaries)) for name, values in seconds_of.items()}, derived
 
 
 def _handed_over_s(runs: Sequence[tuple[Record, RunSummary]]) -> float | None:
-    """Mean over runs whose parts of a step were timed one after the other; sums of operators hide behind computing."""
-    told = [
+    """Mean over runs whose phases were timed without overlap; sums of operators overlap with compute."""
+    timed = [
         phase.seconds * record.trial.cluster.pace.true_scale
         for record, summary in runs
         if mixed_in(record) == HANDED_OVER
         and (phase := summary.phases_derived.get(COMMUNICATION)) is not None
         and phase.by == TAKEN_APART
     ]
-    return float(np.mean(told)) if told else None
+    return float(np.mean(timed)) if timed else None
 
 
 def late_input_s(summary: RunSummary) -> float:
-    """Mean seconds a step in which ranks wait for others whose batch comes later (record.lockstep)."""
+    """Mean seconds per step in which ranks wait for ranks whose batch arrives later (record.lockstep)."""
     return summary.lockstep.late_input_s if summary.lockstep else 0.0
 
 
 def _straggling(summaries: Sequence[RunSummary]) -> Straggling | None:
     steps = [summary.lockstep for summary in summaries if summary.lockstep is not None]
-    # Forward and backward pass where both are timed; else the step without what is spent in exchanging and waiting.
+    # Forward and backward pass if both were timed; otherwise the step without communication and waiting.
     times = [step.passes if set(PASSES) <= set(step.phases_s) else step.others for step in steps]
-    seen = [straggling_of(computing) for computing in times if computing is not None]
-    if not seen:
+    observed = [straggling_of(compute) for compute in times if compute is not None]
+    if not observed:
         return None
     return Straggling(
-        spread=float(np.mean([one.spread for one in seen])),
-        persistence=float(np.mean([one.persistence for one in seen])),
-        slowest=float(np.mean([one.slowest for one in seen])),
+        spread=float(np.mean([straggling.spread for straggling in observed])),
+        persistence=float(np.mean([straggling.persistence for straggling in observed])),
+        slowest=float(np.mean([straggling.slowest for straggling in observed])),
     )

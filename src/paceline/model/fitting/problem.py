@@ -1,4 +1,4 @@
-"""The fit as a problem of least squares: what all observations of a family say about the parameters. Pure."""
+"""The least-squares problem that fits the parameters to all observations of a family. Pure."""
 
 from __future__ import annotations
 
@@ -19,40 +19,40 @@ from paceline.model.fitting.observe import Manner, ObservedCollective, Training
 from paceline.plan.vocabulary import SERVER
 
 PRIOR = 1e-4
-"""Weight of what is assumed against what was measured."""
+"""Weight of the prior relative to the measurements."""
 DERIVED_WEIGHT = 0.3
-"""Of phases that are differences of separate programs: they are noisier than the step itself."""
+"""Weight of phases derived as differences between programs, which are noisier than the step time."""
 UNSURE = 3.0
-"""Parameters that nothing speaks about may be off by so many times what is usual of them."""
+"""Uncertainty of an undetermined parameter, as a multiple of its typical value."""
 SERVING = 1e-8
-"""Seconds of a byte at which searches begin: sockets, a sum and an update, on one core."""
+"""Start value in seconds per byte: sockets, a sum and an update on one core."""
 MOST_EVALUATIONS = 200
-"""Of a search: one that has not ended by then creeps along a valley in which nothing changes any more."""
+"""Limit per search; a longer search creeps along a flat valley without improving."""
 PHASES = ("data", "forward", "backward", "communication", "update", "overhead")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Evidence:
-    """All that is known of one family."""
+    """All observations of one family."""
 
     family: ModelFamily
     trainings: tuple[Training, ...]
     collectives: tuple[ObservedCollective, ...] = ()
-    """Of the same library on the same site."""
+    """Stand-alone collectives of the same library on the same site."""
     ready: Ready | None = None
     manner: Manner = field(default_factory=Manner)
 
 
 class Problem:
-    """Residuals of a family as a function of the parameters."""
+    """The residuals of a family as a function of the parameters."""
 
     def __init__(self, evidence: Evidence, straggling: Straggling) -> None:
         self._evidence = evidence
         self._straggling = straggling
-        self._steps_s = [one.step_s for one in evidence.trainings]
-        """Of each training: asked for in every evaluation."""
+        self._steps_s = [training.step_s for training in evidence.trainings]
+        """Mean step time of each training, cached because every evaluation needs it."""
         step = float(np.median(self._steps_s))
-        batch = float(np.median([one.conditions.batch for one in evidence.trainings]))
+        batch = float(np.median([training.conditions.batch for training in evidence.trainings]))
         usual = {"s": step, "s/B": 1e-9, "1": 1.0}
         self.scale = np.array(
             [
@@ -61,14 +61,14 @@ class Problem:
             ]
         )
         self.high = HIGH / self.scale + 1e-12
-        """Bounds of the scaled parameters."""
+        """Upper bounds of the scaled parameters."""
         self.unsure = np.array(
             [
                 UNSURE if unknown.unsure is None else unknown.unsure / scale
                 for unknown, scale in zip(UNKNOWNS, self.scale, strict=True)
             ]
         )
-        """How far each may be from what is assumed, scaled."""
+        """Uncertainty of each parameter's prior, scaled."""
         self._first = self._guess(step)
 
     def residuals(self, scaled: Floats) -> Floats:
@@ -77,47 +77,53 @@ class Problem:
     def of_data(self, vector: Floats) -> Floats:
         rows: list[float] = []
         values = vector.tolist()
-        for one, step_s in zip(self._evidence.trainings, self._steps_s, strict=True):
-            terms = step_terms(values, one.conditions, self._straggling)
+        for training, step_s in zip(self._evidence.trainings, self._steps_s, strict=True):
+            terms = step_terms(values, training.conditions, self._straggling)
             rows.append(log(max(terms.step_s, 1e-12) / step_s))
-            weight = DERIVED_WEIGHT if one.derived else 1.0
-            found = terms.phases()
-            rows += [weight * (found[name] - one.phases[name]) / step_s for name in PHASES if name in one.phases]
-            if one.handed_over_s is not None:
-                rows.append(weight * (terms.exchange_s + terms.update_s - one.handed_over_s) / step_s)
-        for two in self._evidence.collectives:
-            taken = np.maximum(collective_s(vector, two.conditions, two.sizes, two.operation), 1e-12)
-            rows += (np.log(taken / two.seconds) / np.sqrt(len(two.sizes))).tolist()
+            weight = DERIVED_WEIGHT if training.derived else 1.0
+            phases = terms.phases()
+            rows += [
+                weight * (phases[name] - training.phases[name]) / step_s for name in PHASES if name in training.phases
+            ]
+            if training.handed_over_s is not None:
+                rows.append(weight * (terms.exchange_s + terms.update_s - training.handed_over_s) / step_s)
+        for collective in self._evidence.collectives:
+            taken = np.maximum(
+                collective_s(vector, collective.conditions, collective.sizes, collective.operation), 1e-12
+            )
+            rows += (np.log(taken / collective.seconds) / np.sqrt(len(collective.sizes))).tolist()
         return np.array(rows)
 
     def common(self) -> Floats:
-        """How a run that takes longer by a part moves the residuals: a column a trial, one more a collective."""
+        """Effect of a relative slowdown of whole runs on the residuals: one column per trial and per collective."""
         columns: list[list[float]] = []
-        for one in self._evidence.trainings:
-            weight = DERIVED_WEIGHT if one.derived else 1.0
-            phases = [weight * one.phases[name] / one.step_s for name in PHASES if name in one.phases]
-            if one.handed_over_s is not None:
-                phases.append(weight * one.handed_over_s / one.step_s)
+        for training in self._evidence.trainings:
+            weight = DERIVED_WEIGHT if training.derived else 1.0
+            phases = [weight * training.phases[name] / training.step_s for name in PHASES if name in training.phases]
+            if training.handed_over_s is not None:
+                phases.append(weight * training.handed_over_s / training.step_s)
             columns.append([1.0, *phases])
-        columns += [[1 / np.sqrt(len(two.sizes))] * len(two.sizes) for two in self._evidence.collectives]
-        found = np.zeros((sum(len(column) for column in columns), len(columns)))
+        columns += [
+            [1 / np.sqrt(len(collective.sizes))] * len(collective.sizes) for collective in self._evidence.collectives
+        ]
+        matrix = np.zeros((sum(len(column) for column in columns), len(columns)))
         row = 0
         for index, column in enumerate(columns):
-            found[row : row + len(column), index] = column
+            matrix[row : row + len(column), index] = column
             row += len(column)
-        return found
+        return matrix
 
     def noise_of_means(self, noise: float) -> Floats:
-        """Of each column of `common`, if runs differ by so much."""
-        trained = [noise / np.sqrt(len(one.steps_s)) for one in self._evidence.trainings]
-        probed = [max(noise, two.noise) / np.sqrt(two.runs) for two in self._evidence.collectives]
+        """Standard error of each column of `common` for this noise between runs."""
+        trained = [noise / np.sqrt(len(training.steps_s)) for training in self._evidence.trainings]
+        probed = [max(noise, collective.noise) / np.sqrt(collective.runs) for collective in self._evidence.collectives]
         return np.array([*trained, *probed])
 
     def solve(self, near: Floats | None = None) -> tuple[Floats, Floats, Floats]:
-        """(parameters, derivatives of the data's residuals by the scaled parameters, these residuals).
+        """Solve for (parameters, Jacobian of the data residuals by the scaled parameters, data residuals).
 
         Args:
-            near: where to begin; by default in several places, and the best end counts.
+            near: Start of the search. By default several starts are tried and the best result is used.
         """
         ends = [
             least_squares(
@@ -139,18 +145,18 @@ class Problem:
             first = self._first.copy()
             first[INDEX["start"]], first[INDEX["byte_s"]] = begin, byte
             if self._evidence.manner.exchange == SERVER:
-                first[INDEX["serving"]] = SERVING  # a search that begins on a bound hardly leaves it
+                first[INDEX["serving"]] = SERVING  # a search that starts on a bound hardly leaves it
             starts.append(first)
         return starts
 
     def _guess(self, step: float) -> Floats:
-        """A start from the phases of the smallest configuration, where they are known."""
-        one = min(self._evidence.trainings, key=lambda training: training.conditions.workers)
-        phases = one.phases or {"forward": step / 3, "backward": step * 2 / 3}
+        """A start value from the phases of the smallest configuration."""
+        smallest = min(self._evidence.trainings, key=lambda training: training.conditions.workers)
+        phases = smallest.phases or {"forward": step / 3, "backward": step * 2 / 3}
         first = DEFAULT.copy()
         for name in ("forward", "backward"):
             first[INDEX[f"{name}_s"]] = 0.1 * phases.get(name, 0.0)
-            first[INDEX[f"{name}_per_sample_s"]] = 0.9 * phases.get(name, 0.0) / one.conditions.batch
+            first[INDEX[f"{name}_per_sample_s"]] = 0.9 * phases.get(name, 0.0) / smallest.conditions.batch
         first[INDEX["update_s"]], first[INDEX["overhead_s"]] = phases.get("update", 0.0), phases.get("overhead", 0.0)
         first[INDEX["input_s"]] = phases.get("data", 0.0)
         first[INDEX["alpha_s"]], first[INDEX["byte_s"]] = 1e-4, 1e-9

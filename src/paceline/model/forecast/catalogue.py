@@ -1,6 +1,7 @@
-"""Hardware as its makers describe it: for predictions when nothing could be measured. A guess about any one machine.
+"""Data-sheet figures of devices and interconnects, for predictions without any measurement.
 
-Peaks are of dense arithmetic at boost clocks, bandwidths one way. What training reaches of a peak is in REACHED.
+Peaks are for dense arithmetic at boost clocks; bandwidths are one way. `guess.REACHED` says which fraction of a peak
+training is assumed to reach.
 """
 
 from __future__ import annotations
@@ -12,17 +13,17 @@ from paceline.errors import SpecError, did_you_mean
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Device:
-    """A processor that trains."""
+    """A processor that can train a model."""
 
     name: str
     fp32_flops: float
-    """A second; TF32 where its kernels use tensor cores for fp32 by default is in tensor_flops."""
+    """Peak fp32 operations per second, without tensor cores."""
     memory_bytes_per_s: float
     memory_bytes: float
     power_w: float
     source: str
     tensor_flops: float | None = None
-    """A second in 16-bit formats on tensor cores; None where it has none."""
+    """Peak operations per second in 16-bit formats on tensor cores; None without tensor cores."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -31,9 +32,9 @@ class Interconnect:
 
     name: str
     bytes_per_s: float
-    """One way, as the wire carries it."""
+    """Line rate, one way."""
     latency_s: float
-    """Of a small message between two processes, as libraries usually see it."""
+    """Typical latency of a small message between two processes."""
     source: str
 
 
@@ -43,7 +44,7 @@ NVIDIA = "NVIDIA data sheet"
 DEVICES = {
     device.name: device
     for device in (
-        # One of the two processors of the board.
+        # Figures for one of the two processors on the board.
         Device(
             name="K80",
             fp32_flops=4.37e12,
@@ -160,7 +161,11 @@ INTERCONNECTS = {
 
 
 def device(name: str) -> Device:
-    """A device by name; SpecError with the nearest one."""
+    """Return the device with this name.
+
+    Raises:
+        SpecError: The name is unknown; the hint names the nearest ones.
+    """
     if name not in DEVICES:
-        raise SpecError(f"no device is called {name!r}", hint=did_you_mean(name, DEVICES))
+        raise SpecError(f"unknown device {name!r}", hint=did_you_mean(name, DEVICES))
     return DEVICES[name]

@@ -1,7 +1,7 @@
-"""A model without a single run: the graph's arithmetic and bytes on hardware as its makers describe it. A guess.
+"""A model without any run, guessed from the graph's arithmetic and bytes and from the device's data sheet.
 
-Training reaches a part of a device's peak that differs by an order of magnitude between models: the middle of what is
-usual is taken, and the interval is wide.
+The fraction of peak that training reaches differs by an order of magnitude between models. A typical value is assumed,
+and the interval is wide.
 """
 
 from __future__ import annotations
@@ -18,33 +18,32 @@ from paceline.workloads.cost import cost
 from paceline.workloads.graph import Graph
 
 REACHED = 0.35
-"""Of a device's peak arithmetic: 0.1 to 0.6 is usual for training in fp32."""
+"""Assumed fraction of a device's peak arithmetic; 0.1 to 0.6 is usual for training in fp32."""
 REACHED_BYTES = 0.6
-"""Of its memory's bandwidth."""
+"""Assumed fraction of a device's memory bandwidth."""
 CALLS_S = 15e-6
-"""A layer and pass: launching its kernels."""
+"""Seconds per layer and pass to launch its kernels."""
 LATENCY_S = 30e-6
+"""Seconds of latency per message."""
 TOUCHES = 3
-"""How often each activation is written or read in a pass."""
+"""Number of times each activation is written or read per pass."""
 OPTIMIZER_TOUCHES = 5
 """SGD with momentum reads gradient, velocity and weight, and writes two of them."""
 OFF = 0.7
-"""Logarithm of the factor by which such a guess is off in one of ten cases: two."""
-
-
+"""Logarithm of a factor of two: one guess in ten is off by more."""
 GUESSABLE = (REPLICATED, PARTITIONED, SHARDED)
-"""Ways of sharing a step whose messages follow from the graph alone."""
+"""Sharing schemes whose messages follow from the graph alone."""
 KEPT = 3
-"""How often a worker that has all weights keeps them: themselves, their gradients and their momentum."""
+"""Copies of the weights' size that a worker with all weights holds: weights, gradients and momentum."""
 
 
 def guess(
     graph: Graph, device: Device, *, framework: str = "torch", strategy: str = "ddp", sharing: Sharing = REPLICATED
 ) -> Calibration:
-    """The model of a graph on a device that nobody measured.
+    """Guess the model of a graph on a device that was not measured.
 
     Args:
-        sharing: how the strategy shares a step; one of GUESSABLE.
+        sharing: How workers share a step; one of GUESSABLE.
     """
     total = cost(graph)
     rate, memory = device.fp32_flops * REACHED, device.memory_bytes_per_s * REACHED_BYTES
@@ -85,17 +84,19 @@ def guess(
         low=vector * np.exp(-OFF),
         high=vector * np.exp(OFF),
         draws=np.repeat(vector[None, :], 2, axis=0),
-        # Nothing was run, so everything is inside: the width is in the guess itself.
+        # Nothing was run, so nothing is extrapolated; `residual` carries the whole uncertainty.
         hull=Hull(workers=(1, 2**62), hosts=(1, 2**62), batch=(1e-9, 1e18), bandwidth=None),
         residual=OFF,
         held_out=0,
         noise=0.0,
         exchange=RING,
         sharing=sharing,
-        # What a worker keeps of weights that are dealt out depends on the number of workers.
+        # With sharded weights, memory per worker depends on the number of workers.
         memory=(float(KEPT * total.gradient_bytes), activations / TOUCHES) if sharing == REPLICATED else None,
         messages=ready.bucketed(buckets_of(None)),
         bucketed=True,
         ready=ready,
-        remarks=(f"nothing was run: {REACHED:.0%} of {device.name}'s peak is assumed ({device.source})",),
+        remarks=(
+            f"nothing was run: we assume that training reaches {REACHED:.0%} of {device.name}'s peak ({device.source})",
+        ),
     )

@@ -1,7 +1,7 @@
 """Step time, throughput and efficiency of configurations that were never run, each with an interval. Pure.
 
-The interval has two parts: what calibration does not know of its parameters (the spread of its draws), and what the
-model itself gets wrong (conformal, from held-out trials), which grows with every doubling beyond what was run.
+The interval combines two errors: the uncertainty of the fitted parameters (the spread of the draws), and the error of
+the model itself (conformal, from held-out trials). The second grows with every doubling beyond what was run.
 """
 
 from __future__ import annotations
@@ -23,43 +23,43 @@ from paceline.stats.known_by import SIMULATED, KnownBy
 
 LEVEL = 0.90
 WIDER_PER_DOUBLING = 0.5
-"""By which the model's own error is taken to grow with each doubling beyond what was run."""
+"""Growth of the model's own error for each doubling beyond what was run."""
 WORTH_PAYING = 0.5
-"""A doubling of workers that brings less than this part of a doubling of throughput is not worth its price."""
+"""Doubling the workers pays off only if it brings at least this fraction of a doubling in throughput."""
 TINY = 1e-12
-"""Seconds that no step takes less than; a draw of a fit that rests on little may take none."""
+"""Shortest step in seconds; draws from a weakly determined fit may otherwise give 0."""
 SIMULATED_DRAWS = 50
-"""Of the calibration's draws, where each is an event simulation: enough for a 90 % interval."""
+"""Number of draws when each needs an event simulation; enough for a 90 % interval."""
 KNEE = 0.8
-"""The curve has its knee where efficiency falls below this."""
+"""The scaling curve has its knee where efficiency falls below this."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prediction:
-    """One configuration."""
+    """The prediction for one configuration."""
 
     conditions: Conditions
     by: KnownBy
     step: Estimate
     throughput: Estimate
     efficiency: Estimate
-    """Throughput a worker over that of one worker alone with the same batch."""
+    """Throughput per worker divided by that of a single worker with the same batch."""
     terms: StepTerms
     bottleneck: str
     shares: dict[str, float]
     extrapolated_by: float
-    """How far outside of what was run, as a factor; 1: inside."""
+    """Factor by which the conditions lie outside what was run; 1 inside."""
     extrapolated: str
-    """The same in words; "" inside."""
+    """The same as a sentence; "" inside."""
     memory_bytes: float | None
-    """Of a worker."""
+    """Memory per worker."""
 
     def to_json(self) -> dict[str, object]:
-        asked = self.conditions
+        conditions = self.conditions
         return {
-            "workers": asked.workers,
-            "hosts": asked.hosts,
-            "batch": asked.samples,
+            "workers": conditions.workers,
+            "hosts": conditions.hosts,
+            "batch": conditions.samples,
             "by": self.by,
             "step_s": self.step.to_json(),
             "throughput": self.throughput.to_json(),
@@ -75,7 +75,7 @@ class Prediction:
 
 
 def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
-    """What the model says of these conditions."""
+    """Predict the step under these conditions."""
     terms = step_terms(calibration.vector, conditions, calibration.straggling)
     alone = conditions.alone()
     single = step_terms(calibration.vector, alone, calibration.straggling).step_s
@@ -105,17 +105,17 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
 
 
 def _steps(calibration: Calibration, conditions: Conditions, draws: Floats) -> Floats:
-    """Of each draw."""
+    """Step time for each draw."""
     return np.array([step_of(draw, conditions, calibration.straggling) for draw in draws])
 
 
 def step_of(vector: Floats, conditions: Conditions, straggling: Straggling) -> float:
-    """Seconds of a step; never 0, so that ratios can be taken of a draw that explains nothing."""
+    """Step time in seconds; never 0, so that ratios are defined for every draw."""
     return max(step_terms(vector, conditions, straggling).step_s, TINY)
 
 
 def estimated(value: float, draws: Floats, own: float, unit: str, by: KnownBy) -> Estimate:
-    """What a model says, with its interval: the spread of the draws and the model's own error, as independent."""
+    """An estimate whose interval combines the spread of the draws and the model's own error as independent errors."""
     tail = (1 - LEVEL) / 2
     logs = np.log(np.maximum(draws, TINY) / value) if len(draws) else np.zeros(1)
     down, up = np.quantile(logs, [tail, 1 - tail])
@@ -140,7 +140,7 @@ def conditions_for(
     bandwidth: float | None = None,
     latency_s: float | None = None,
 ) -> Conditions:
-    """Conditions of the family that was calibrated, for another size, batch (of a worker and step) and network."""
+    """Conditions of the calibrated family for another size, batch (per worker and step) and network."""
     hosts = max(1, -(-workers // workers_per_host))
     servers = max(1, calibration.servers_per_host * hosts) if calibration.exchange == SERVER else 1
     messages, ready, passes = calibration.messages, calibration.ready, calibration.passes
@@ -163,7 +163,7 @@ def conditions_for(
 
 
 def with_buckets(calibration: Calibration, conditions: Conditions, bucket_bytes: float | None) -> Conditions:
-    """The same with buckets of another size; an endless one is no overlap."""
+    """The same conditions with another bucket size; an infinite one means no overlap."""
     ready = calibration.ready
     if ready is None:
         return conditions
@@ -173,22 +173,22 @@ def with_buckets(calibration: Calibration, conditions: Conditions, bucket_bytes:
 
 
 def knee(predictions: Sequence[Prediction]) -> int | None:
-    """The most workers at which efficiency is still above KNEE; None where it never falls below."""
-    curve = sorted(predictions, key=lambda one: one.conditions.workers)
-    if all(one.efficiency.value >= KNEE for one in curve):
+    """The largest number of workers with efficiency above KNEE; None if it never falls below."""
+    curve = sorted(predictions, key=lambda prediction: prediction.conditions.workers)
+    if all(prediction.efficiency.value >= KNEE for prediction in curve):
         return None
-    above = [one.conditions.workers for one in curve if one.efficiency.value >= KNEE]
+    above = [prediction.conditions.workers for prediction in curve if prediction.efficiency.value >= KNEE]
     return max(above, default=curve[0].conditions.workers)
 
 
 def worth_paying(predictions: Sequence[Prediction]) -> int:
-    """How many workers are worth paying for: the last at which going there still brings half of what it costs more."""
-    curve = sorted(predictions, key=lambda one: one.conditions.workers)
+    """The number of workers worth paying for: adding more brings less than WORTH_PAYING of what it costs."""
+    curve = sorted(predictions, key=lambda prediction: prediction.conditions.workers)
     best = curve[0]
-    for one in curve[1:]:
-        more = np.log(one.conditions.workers / best.conditions.workers)
-        gain = np.log(one.throughput.value / best.throughput.value)
+    for prediction in curve[1:]:
+        more = np.log(prediction.conditions.workers / best.conditions.workers)
+        gain = np.log(prediction.throughput.value / best.throughput.value)
         if gain < WORTH_PAYING * more:
             break
-        best = one
+        best = prediction
     return best.conditions.workers

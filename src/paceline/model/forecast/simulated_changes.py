@@ -1,5 +1,6 @@
-"""Changes without a closed form: hosts that differ, links that are shared. Read and checked here, answered by event
-simulation (`model.equations.surroundings`). Pure.
+"""What-if changes without a closed form: unequal hosts and shared links. Pure.
+
+They are parsed and checked here and answered by event simulation (`model.equations.surroundings`).
 """
 
 from __future__ import annotations
@@ -16,22 +17,22 @@ Changed = tuple[Calibration, Conditions]
 Apply = Callable[[Calibration, Conditions], Changed]
 
 MOST_JOBS = 64
-"""Each is simulated message by message; so many on one link is beyond any cluster's schedule."""
+"""Limit, because each job is simulated message by message."""
 MOST_FACTOR = 1e6
-"""A host or a link that is slower by more is one that failed."""
+"""A host or link that is slower by more than this has failed."""
 
 
 def slow_host(value: str) -> Apply:
-    """slow-host=x2: one host computes so many times slower than the others."""
+    """slow-host=x2: one host computes half as fast as the others."""
     factor = _at_least_one(value)
     return lambda calibration, conditions: _with_hosts("slow-host", calibration, conditions, (factor,), repeating=False)
 
 
 def unequal_hosts(value: str) -> Apply:
-    """unequal-hosts=1/1.5: how many times slower each host computes, again and again over all hosts."""
-    factors = tuple(_number(part, "factors with a slash between them: 1/1/1.5") for part in value.split("/"))
+    """unequal-hosts=1/1.5: slowness of each host; the pattern repeats over all hosts."""
+    factors = tuple(_number(part, "factors separated by slashes, such as 1/1/1.5") for part in value.split("/"))
     if len(factors) < 2:
-        raise ValueError("should be at least two factors with a slash between them: 1/1.5")
+        raise ValueError("should be at least two factors separated by slashes, such as 1/1.5")
     return lambda calibration, conditions: _with_hosts(
         "unequal-hosts", calibration, conditions, factors, repeating=True
     )
@@ -49,7 +50,7 @@ def oversubscription(value: str) -> Apply:
 
 
 def jobs(value: str) -> Apply:
-    """jobs=2: as many equal jobs, this one included, over the same links."""
+    """jobs=2: two equal jobs, including this one, share the links."""
     if not value.isdecimal() or not 1 <= int(value) <= MOST_JOBS:
         raise ValueError(f"should be a whole number of jobs, 1 to {MOST_JOBS}")
     count = int(value)
@@ -67,7 +68,7 @@ def _with_hosts(
     _check(name, conditions)
     if conditions.slowness:
         raise PacelineError(
-            f"--what-if {name}: hosts are unequal already", hint="give one of slow-host and unequal-hosts, once"
+            f"--what-if {name}: the hosts are already unequal", hint="use slow-host or unequal-hosts, and only once"
         )
     return calibration, conditions.change(slowness=slowness, repeating=repeating)
 
@@ -75,8 +76,8 @@ def _with_hosts(
 def _check(name: str, conditions: Conditions) -> None:
     if conditions.sharing != REPLICATED:
         raise PacelineError(
-            f"--what-if {name}: simulated only where gradients are averaged, and this strategy is {conditions.sharing}",
-            hint="ask for a family that averages gradients: --strategy ddp",
+            f"--what-if {name} needs a strategy that averages gradients; this one is {conditions.sharing}",
+            hint="choose one that averages gradients: --strategy ddp",
         )
 
 

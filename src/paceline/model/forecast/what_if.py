@@ -1,4 +1,4 @@
-"""Any input of the model changed: "bandwidth=x4,compression=fp16,bucket=5MB". What each change would bring. Pure."""
+"""Changes to the model's inputs, such as "bandwidth=x4,compression=fp16,bucket=5MB", and their effect. Pure."""
 
 from __future__ import annotations
 
@@ -20,14 +20,14 @@ from paceline.model.forecast.simulated_changes import Apply, Changed, jobs, over
 from paceline.units import BYTES, BYTES_PER_SECOND, SECONDS, parse_quantity
 
 COMPRESSIONS = {"none": 1.0, "fp16": 0.5, "bf16": 0.5, "int8": 0.25}
-"""What is left of the bytes; what coding takes is not counted, and the answer says so."""
+"""Fraction of the bytes that remains. The time to encode and decode is not counted."""
 BUCKET_SIZES = tuple(2.0**power for power in range(16, 29))
-"""64 KiB … 256 MiB: where the best bucket is looked for."""
+"""Bucket sizes to try when looking for the best one: 64 KiB to 256 MiB."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WhatIfChange:
-    """One changed input."""
+    """One changed input of the model."""
 
     name: str
     value: str
@@ -35,33 +35,33 @@ class WhatIfChange:
 
 
 def parse_changes(text: str) -> list[WhatIfChange]:
-    """Changes as the user writes them.
+    """Parse the changes that a user wrote.
 
     Raises:
-        PacelineError: a name or a value that nobody knows.
+        PacelineError: A name is unknown or a value is invalid.
     """
     changes = []
     for part in text.split(","):
         name, _, value = (word.strip() for word in part.partition("="))
-        # As in Python: slow_host is slow-host.
+        # Accept slow_host for slow-host.
         name = name.replace("_", "-")
         if name not in INPUTS or not value:
-            known = did_you_mean(name, INPUTS)
+            suggestion = did_you_mean(name, INPUTS)
             raise PacelineError(
-                f"--what-if {part.strip()!r}: no such input", hint=f"{known}; write it like bandwidth=x4"
+                f"--what-if {part.strip()!r}: unknown input", hint=f"{suggestion}; write it like bandwidth=x4"
             )
         try:
             apply = INPUTS[name](value)
         except ValueError as error:
             raise PacelineError(
-                f"--what-if {name}={value}: {error}", hint="a factor (x4) or a quantity (25Gbit)"
+                f"--what-if {name}={value}: {error}", hint="give a factor (x4) or a quantity (25Gbit)"
             ) from None
         changes.append(WhatIfChange(name=name, value=value, apply=apply))
     return changes
 
 
 def _factor(value: str) -> float | None:
-    """x4 → 4; None for a quantity."""
+    """The factor in "x4"; None for a quantity."""
     if not value.startswith("x"):
         return None
     factor = float(value[1:])
@@ -83,7 +83,7 @@ def _bandwidth(value: str) -> Apply:
 
     def apply(calibration: Calibration, conditions: Conditions) -> Changed:
         if factor and conditions.bandwidth is None:
-            # Nothing holds the links back but the library: that is what becomes faster.
+            # The links are unlimited, so only the library can become faster.
             return _scaled(calibration, "byte_s", 1 / factor), conditions
         wanted = conditions.bandwidth * factor if factor and conditions.bandwidth else rate
         return calibration, conditions.change(bandwidth=wanted)
@@ -95,7 +95,7 @@ def _latency(value: str) -> Apply:
     factor = _factor(value)
     seconds = None if factor else parse_quantity(value, SECONDS)
     if seconds is not None and seconds < 0:
-        raise ValueError("a latency should not be below zero")
+        raise ValueError("a latency cannot be negative")
 
     def apply(calibration: Calibration, conditions: Conditions) -> Changed:
         if factor is None:
@@ -125,7 +125,7 @@ def _bucket(value: str) -> Apply:
 def _compute(value: str) -> Apply:
     factor = _factor(value)
     if factor is None:
-        raise ValueError("write it as a factor: compute=x2 computes twice as fast")
+        raise ValueError("write it as a factor: compute=x2 means twice as fast")
     names = ("forward_s", "forward_per_sample_s", "backward_s", "backward_per_sample_s", "update_s")
 
     def apply(calibration: Calibration, conditions: Conditions) -> Changed:
@@ -139,7 +139,7 @@ def _compute(value: str) -> Apply:
 def _input(value: str) -> Apply:
     factor = _factor(value)
     if factor is None:
-        raise ValueError("write it as a factor: input=x2 reads twice as fast")
+        raise ValueError("write it as a factor: input=x2 means twice as fast")
 
     def apply(calibration: Calibration, conditions: Conditions) -> Changed:
         changed = _scaled(calibration, "input_s", 1 / factor)
@@ -149,19 +149,19 @@ def _input(value: str) -> Apply:
 
 
 def _loaders(value: str) -> Apply:
-    wanted = int(value)
-    if wanted < 0:
-        raise ValueError("none or more")
+    count = int(value)
+    if count < 0:
+        raise ValueError("should be 0 or more")
 
     def apply(calibration: Calibration, conditions: Conditions) -> Changed:
-        kind, _, had = calibration.family.input.partition("/")
+        kind, _, measured = calibration.family.input.partition("/")
         if kind != "pipeline":
             raise PacelineError(
-                f"--what-if loaders={value}: input is {kind}, which nobody loads",
+                f"--what-if loaders={value}: input is {kind}, which needs no loaders",
                 hint='calibrate a study with input = "pipeline"',
             )
-        # What was seen is a batch every so often, by as many loaders as there were.
-        factor, prefetch = arrival(float(max(1, int(had))), loaders=wanted)
+        # The fitted input time is the interval between batches with the measured number of loaders.
+        factor, prefetch = arrival(float(max(1, int(measured))), loaders=count)
         changed = _scaled(calibration, "input_s", factor)
         return _scaled(changed, "input_per_sample_s", factor), conditions.change(prefetch=prefetch)
 
@@ -171,20 +171,20 @@ def _loaders(value: str) -> Apply:
 def _accumulate(value: str) -> Apply:
     passes = int(value)
     if passes < 1:
-        raise ValueError("at least one pass")
+        raise ValueError("should be at least 1")
     return lambda calibration, conditions: (calibration, conditions.change(passes=passes))
 
 
 def _every(value: str) -> Apply:
     steps = int(value)
     if steps < 1:
-        raise ValueError("at least one step")
+        raise ValueError("should be at least 1")
     return lambda calibration, conditions: (calibration, conditions.change(every=steps))
 
 
 def _stragglers(value: str) -> Apply:
     if value != "none":
-        raise ValueError("the one thing to ask: stragglers=none")
+        raise ValueError("the only value is none: stragglers=none")
     return lambda calibration, conditions: (replace(calibration, straggling=ALIKE), conditions)
 
 
@@ -204,7 +204,7 @@ INPUTS: Mapping[str, Callable[[str], Apply]] = {
     "oversubscription": oversubscription,
     "jobs": jobs,
 }
-"""Name → how its value is read."""
+"""Maps the name of an input to the parser of its value."""
 
 
 def _scaled(calibration: Calibration, name: str, factor: float) -> Calibration:
@@ -217,34 +217,34 @@ def _scaled(calibration: Calibration, name: str, factor: float) -> Calibration:
 
 
 def changed(calibration: Calibration, conditions: Conditions, changes: list[WhatIfChange]) -> Changed:
-    """All changes, one after the other."""
+    """Apply all changes in order."""
     for change in changes:
         calibration, conditions = change.apply(calibration, conditions)
     return calibration, conditions
 
 
 SINGLE_CHANGES = ("bandwidth=x2", "latency=x0.5", "compute=x2", "input=x2", "compression=fp16", "stragglers=none")
-"""What is tried when the question is which single change helps most."""
+"""The changes to try when looking for the one that helps most."""
 
 
 def single_changes(calibration: Calibration, conditions: Conditions) -> list[tuple[str, float]]:
-    """(change, step after it over step before), best first; the best bucket among them."""
+    """(change, step time after it relative to before), best first; includes the best bucket size."""
     before = predict(calibration, conditions).step.value
-    found = []
+    ratios = []
     for text in SINGLE_CHANGES:
         (change,) = parse_changes(text)
-        found.append((text, predict(*change.apply(calibration, conditions)).step.value / before))
+        ratios.append((text, predict(*change.apply(calibration, conditions)).step.value / before))
     if (best := best_bucket(calibration, conditions)) is not None:
         size, step = best
-        found.append((f"bucket={size / 2**20:g}MiB", step / before))
-    return sorted(found, key=lambda one: one[1])
+        ratios.append((f"bucket={size / 2**20:g}MiB", step / before))
+    return sorted(ratios, key=lambda entry: entry[1])
 
 
 def best_bucket(calibration: Calibration, conditions: Conditions) -> tuple[float, float] | None:
-    """(bytes, step) of the bucket size with the shortest step; None where gradients are not sent in buckets."""
+    """(bytes, step time) of the best bucket size; None where gradients are not sent in buckets."""
     if not calibration.bucketed or calibration.ready is None or conditions.workers < 2:
         return None
-    # Only the steps: their intervals would take a hundred times as long.
+    # Compute step times only: intervals would take a hundred times as long.
     steps = [
         step_terms(calibration.vector, with_buckets(calibration, conditions, size), calibration.straggling).step_s
         for size in BUCKET_SIZES

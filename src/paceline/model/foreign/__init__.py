@@ -1,1 +1,1 @@
-"""Measurements that other tools wrote: traces, network tables and published tables, read and written."""
+"""Readers and writers for other tools' formats: traces, network benchmarks and published tables."""

@@ -1,4 +1,4 @@
-"""What other tools measured, kept beside the records of a store for the calibration of one study."""
+"""Measurements of other tools, stored beside the records for the calibration of one study."""
 
 from __future__ import annotations
 
@@ -23,19 +23,19 @@ from paceline.model.foreign import readers
 from paceline.model.foreign.readers import SizeTable
 
 FOLDER = "imports"
-"""In a store."""
+"""Folder of the imports in a store."""
 NCCL_TESTS, OSU, LAYERS, KINETO = "nccl-tests", "osu", "layers", "kineto"
 KINDS = (NCCL_TESTS, OSU, LAYERS, KINETO)
 UNDERSTOOD = {"all_reduce", *HALVES}
-"""Operations that a step is made of: others say nothing about it."""
+"""Collectives that a training step uses; others say nothing about it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ImportContext:
-    """Where something was measured: what files do not tell, and the user does."""
+    """The conditions of a measurement that the file does not contain and the user adds."""
 
     framework: str | None = None
-    """Whose steps it is about; None: every framework's of the study."""
+    """The framework it applies to; None for every framework of the study."""
     workers: int | None = None
     hosts: int = 1
     batch: float | None = None
@@ -45,7 +45,7 @@ class ImportContext:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Imported:
-    """One file."""
+    """One imported file."""
 
     file: str
     digest: str
@@ -53,14 +53,14 @@ class Imported:
     """One of KINDS."""
     setting: ImportContext
     told: Mapping[str, Any]
-    """What was read, as lists and numbers."""
+    """Values read from the file, as lists and numbers."""
 
 
 def recognised(text: str) -> str:
-    """The kind of a file by what is in it.
+    """Recognise the kind of a file by its content.
 
     Raises:
-        PacelineError: nobody knows it.
+        PacelineError: The kind is not recognised.
     """
     if text.lstrip().startswith(("{", "[")):
         return KINETO
@@ -72,14 +72,14 @@ def recognised(text: str) -> str:
         return LAYERS
     if "busbw" in head or "nccl" in head.lower():
         return NCCL_TESTS
-    raise PacelineError("no kind of file that is known here", hint=f"say which it is: --kind {'|'.join(KINDS)}")
+    raise PacelineError("the format of this file is not recognised", hint=f"name it: --kind {'|'.join(KINDS)}")
 
 
 def read_import(text: str, *, file: str, kind: str | None, setting: ImportContext) -> Imported:
-    """What a file tells a calibration.
+    """Read a file for a calibration.
 
     Raises:
-        PacelineError: it cannot be read, or something must be said about it.
+        PacelineError: The file cannot be read, or the user must add something that it does not contain.
     """
     kind = kind or recognised(text)
     told, setting = _READERS[kind](text, setting)
@@ -87,20 +87,20 @@ def read_import(text: str, *, file: str, kind: str | None, setting: ImportContex
 
 
 def _table(read: Callable[[str], SizeTable]) -> Callable[[str, ImportContext], tuple[dict[str, Any], ImportContext]]:
-    def told(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:
+    def parse(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:
         table = read(text)
         if table.operation not in UNDERSTOOD:
             raise PacelineError(
-                f"{table.operation} says nothing about a training step",
-                hint=f"measure one of these: {', '.join(sorted(UNDERSTOOD))}",
+                f"{table.operation} is not part of a training step",
+                hint=f"import one of these: {', '.join(sorted(UNDERSTOOD))}",
             )
         workers = setting.workers or table.ranks
         if workers is None:
-            raise PacelineError("how many ranks were there?", hint="the file does not say: add --workers 2")
-        found = {"operation": table.operation, "sizes": table.sizes.tolist(), "seconds": table.seconds.tolist()}
-        return found, replace(setting, workers=workers)
+            raise PacelineError("the file does not contain the number of ranks", hint="add it: --workers 2")
+        values = {"operation": table.operation, "sizes": table.sizes.tolist(), "seconds": table.seconds.tolist()}
+        return values, replace(setting, workers=workers)
 
-    return told
+    return parse
 
 
 def _layers(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:
@@ -114,8 +114,8 @@ def _kineto(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportCo
     ]
     if missing:
         raise PacelineError(
-            "a profile does not tell its workers and its batch",
-            hint=f"samples a worker and step: add {' '.join(missing)}",
+            "a profile does not contain the number of workers and the batch",
+            hint=f"add them (batch is samples per worker and step): {' '.join(missing)}",
         )
     return dict(readers.step_of_kineto(text)), setting
 
@@ -133,15 +133,15 @@ def imports_path(folder: Path, study: str) -> Path:
 
 
 def read_imports(folder: Path, study: str) -> list[Imported]:
-    """All that was imported for a study.
+    """All imports of a study.
 
     Raises:
-        StoreError: the file is damaged.
+        StoreError: The file is damaged.
     """
     path = imports_path(folder, study)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        return [Imported(**{**one, "setting": ImportContext(**one["setting"])}) for one in data]
+        return [Imported(**{**plain, "setting": ImportContext(**plain["setting"])}) for plain in data]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -149,21 +149,21 @@ def read_imports(folder: Path, study: str) -> list[Imported]:
 
 
 def add_import(folder: Path, study: str, imported: Imported) -> Path:
-    """Keep it; the same file again takes the place of the earlier one."""
+    """Store an import; importing the same file again replaces the earlier one."""
     path = imports_path(folder, study)
-    kept = [one for one in read_imports(folder, study) if one.digest != imported.digest]
+    kept = [earlier for earlier in read_imports(folder, study) if earlier.digest != imported.digest]
     path.parent.mkdir(parents=True, exist_ok=True)
     part = path.with_suffix(".part")
-    part.write_text(json.dumps([asdict(one) for one in (*kept, imported)], indent=1), encoding="utf-8")
+    part.write_text(json.dumps([asdict(entry) for entry in (*kept, imported)], indent=1), encoding="utf-8")
     part.replace(path)
     return path
 
 
-def with_imports(evidence: Evidence, found: Sequence[Imported]) -> Evidence:
-    """What is known of a family, and what others measured of it."""
-    for one in found:
-        if one.setting.framework in {None, evidence.family.framework}:
-            evidence = _ADDERS[one.kind](evidence, one)
+def with_imports(evidence: Evidence, imports: Sequence[Imported]) -> Evidence:
+    """The observations of a family, extended by the imports that apply to it."""
+    for imported in imports:
+        if imported.setting.framework in {None, evidence.family.framework}:
+            evidence = _ADDERS[imported.kind](evidence, imported)
     return evidence
 
 
@@ -179,39 +179,41 @@ def _conditions(evidence: Evidence, setting: ImportContext) -> Conditions:
     )
 
 
-def _with_collective(evidence: Evidence, one: Imported) -> Evidence:
+def _with_collective(evidence: Evidence, imported: Imported) -> Evidence:
     collective = ObservedCollective(
         trial=evidence.trainings[0].trial,
-        conditions=_conditions(evidence, one.setting).change(messages=()),
-        operation=one.told["operation"],
-        sizes=np.array(one.told["sizes"]),
-        seconds=np.array(one.told["seconds"]),
+        conditions=_conditions(evidence, imported.setting).change(messages=()),
+        operation=imported.told["operation"],
+        sizes=np.array(imported.told["sizes"]),
+        seconds=np.array(imported.told["seconds"]),
     )
     return replace(evidence, collectives=(*evidence.collectives, collective))
 
 
-def _with_step(evidence: Evidence, one: Imported) -> Evidence:
-    like = max(evidence.trainings, key=lambda training: training.conditions.workers)
+def _with_step(evidence: Evidence, imported: Imported) -> Evidence:
+    largest = max(evidence.trainings, key=lambda training: training.conditions.workers)
     step = Training(
-        trial=like.trial,
-        conditions=_conditions(evidence, one.setting),
-        steps_s=(one.told["step"],),
-        phases={"communication": one.told["exposed"]},
+        trial=largest.trial,
+        conditions=_conditions(evidence, imported.setting),
+        steps_s=(imported.told["step"],),
+        phases={"communication": imported.told["exposed"]},
         derived=False,
-        straggling=like.straggling,
+        straggling=largest.straggling,
         peak_rss_bytes=None,
     )
     return replace(evidence, trainings=(*evidence.trainings, step))
 
 
-def _with_layers(evidence: Evidence, one: Imported) -> Evidence:
-    ready = Ready(fractions=tuple(one.told["fractions"]), bytes=tuple(one.told["bytes"]), measured=True)
-    trainings = tuple(replace(one, conditions=_ready_by(ready, one.conditions)) for one in evidence.trainings)
+def _with_layers(evidence: Evidence, imported: Imported) -> Evidence:
+    ready = Ready(fractions=tuple(imported.told["fractions"]), bytes=tuple(imported.told["bytes"]), measured=True)
+    trainings = tuple(
+        replace(training, conditions=_ready_by(ready, training.conditions)) for training in evidence.trainings
+    )
     return replace(evidence, ready=ready, trainings=trainings)
 
 
 def _ready_by(ready: Ready, conditions: Conditions) -> Conditions:
-    """The same, with buckets that fill as this trace says."""
+    """The same conditions, with buckets that become ready as in this trace."""
     return (
         conditions
         if conditions.fractions is None

@@ -13,16 +13,18 @@ from paceline.record.summary import by_step, measured_samples, phase_columns
 
 
 def measured_spans(record: Record) -> list[Span]:
-    """The step whose length is nearest to the median, phase after phase, on every rank.
+    """The phases of the step closest to the median step time, on every rank.
 
-    What of the exchange is hidden behind computing is not seen from outside: it is part of those phases.
+    Communication that is hidden behind compute is not visible and is part of the compute phases.
 
     Raises:
-        PacelineError: no samples.
+        PacelineError: The run has no samples.
     """
     measured = measured_samples(record)
     if measured is None:
-        raise PacelineError(f"{record.run_id}: no samples", hint="take another run: paceline export STUDY")
+        raise PacelineError(
+            f"{record.run_id}: the run has no samples", hint="choose another run: paceline export STUDY"
+        )
     wall = by_step(measured, floats(measured, "wall_s"))
     lengths = wall.max(axis=0)
     step = int(np.abs(lengths - np.median(lengths)).argmin())

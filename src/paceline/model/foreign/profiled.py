@@ -1,14 +1,14 @@
-"""A profile that PyTorch wrote (Kineto) as a run: its marked steps, cut into phases by names of operators. Pure.
+"""A PyTorch profile (Kineto) as a run: its marked steps, divided into phases by operator names. Pure.
 
-    data            batches are fetched: the spans of a DataLoader
+    data            fetching batches: the spans of a DataLoader
     copy            host to device
-    update          the optimizer's step
-    backward        operators that the autograd engine evaluates
+    update          optimizer step
+    backward        operators run by the autograd engine
     forward         all other operators
-    communication   collectives behind which nothing of the above computes
-    overhead        the rest: nothing was under way
+    communication   exposed collectives: none of the above runs at the same time
+    overhead        the rest, when nothing runs
 
-Where two go on at once, the first of this list has the time.
+Time in which two phases overlap belongs to the first in this list.
 """
 
 from __future__ import annotations
@@ -35,30 +35,30 @@ PHASES: dict[str, Callable[[str], object]] = {
     "update": re.compile(r"^Optimizer\.step").search,
     "backward": re.compile(r"^autograd::engine|Backward\d*$").search,
 }
-"""Phase → whether an operator of this name is part of it; the others are forward, or communication."""
+"""Maps a phase to a test of operator names; other operators are forward or communication."""
 ORDER = ("data", "copy", "update", "backward", "forward", "communication")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Profiled:
-    """One rank's steps."""
+    """The steps of one rank."""
 
     rank: int
     samples: pa.Table
-    """As a record has them."""
+    """Samples in the format of a record."""
 
 
 def profiled(text: str) -> Profiled:
-    """The steps of a profile.
+    """Read the steps of a profile.
 
     Raises:
-        PacelineError: no step is marked in it.
+        PacelineError: The profile marks no steps.
     """
     spans = spans_of_kineto(text)
     steps = sorted((span for span in spans if STEP.fullmatch(span.name)), key=lambda span: span.start_s)
     if not steps:
         raise PacelineError(
-            "no steps in this trace", hint="call profiler.step() after each step, and export_chrome_trace at the end"
+            "this trace marks no steps", hint="call profiler.step() after each step, and export_chrome_trace at the end"
         )
     sorted_out = _by_phase([span for span in spans if not STEP.fullmatch(span.name)])
     origin = steps[0].start_s
@@ -88,20 +88,20 @@ def profiled(text: str) -> Profiled:
 
 
 def run_of(texts: Sequence[str], trial: Trial, *, study: str, started: float, gradient_bytes: int | None) -> Record:
-    """The profiles of all ranks of one run as its record, on a machine of its own: nobody knows which it was.
+    """The record of a run from the profiles of all its ranks, on an unnamed machine of its own.
 
     Raises:
-        PacelineError: ranks are missing, or there twice, or a file marks no steps.
+        PacelineError: A rank is missing or given twice, or a file marks no steps.
     """
-    ranks = sorted((profiled(text) for text in texts), key=lambda one: one.rank)
-    found = [one.rank for one in ranks]
-    if found != list(range(trial.ranks)):
+    ranks = sorted((profiled(text) for text in texts), key=lambda profile: profile.rank)
+    numbers = [profile.rank for profile in ranks]
+    if numbers != list(range(trial.ranks)):
         raise PacelineError(
-            f"profiles of rank {', '.join(map(str, found))} for a run of {trial.ranks} rank(s)",
-            hint="give one file for each rank, all of the same run",
+            f"the profiles are of rank {', '.join(map(str, numbers))}, but the run has {trial.ranks} rank(s)",
+            hint="give one file per rank, all from the same run",
         )
     digest = hashlib.sha256("".join(texts).encode()).hexdigest()[:8]
-    samples = pa.concat_tables([one.samples for one in ranks])
+    samples = pa.concat_tables([profile.samples for profile in ranks])
     return Record(
         run_id=f"{trial.id}.r0.a0@{digest}",
         trial=trial,
@@ -111,7 +111,7 @@ def run_of(texts: Sequence[str], trial: Trial, *, study: str, started: float, gr
         started=started,
         elapsed_s=float(sum(ranks[0].samples["wall_s"].to_pylist())),
         outcome=Outcome(kind=OutcomeKind.OK),
-        ranks=tuple(Rank(rank=one.rank, host="profile", cores=()) for one in ranks),
+        ranks=tuple(Rank(rank=profile.rank, host="profile", cores=()) for profile in ranks),
         machine={"id": f"profile-{digest}"},
         state={},
         environment={"name": "imported profile", "fingerprint": digest},
@@ -120,8 +120,8 @@ def run_of(texts: Sequence[str], trial: Trial, *, study: str, started: float, gr
         doubts=(
             Doubt(
                 code="profiled",
-                message="imported from a profile, whose taking made steps longer by some per cent",
-                hint="rank it against nothing but other profiles",
+                message="imported from a profile: profiling makes steps a few per cent longer",
+                hint="compare it only with other profiles",
             ),
         ),
         paceline=__version__,
@@ -131,12 +131,12 @@ def run_of(texts: Sequence[str], trial: Trial, *, study: str, started: float, gr
 
 
 def _by_phase(spans: Sequence[Span]) -> dict[str, Intervals]:
-    found: dict[str, list[tuple[float, float]]] = {name: [] for name in ORDER}
+    intervals_of: dict[str, list[tuple[float, float]]] = {name: [] for name in ORDER}
     for span in spans:
         own = next((name for name, matches in PHASES.items() if matches(span.name)), None)
         name = own or ("communication" if COMMUNICATES.search(span.name) else "forward")
-        found[name].append((span.start_s, span.start_s + span.duration_s))
-    return {name: sorted(intervals) for name, intervals in found.items()}
+        intervals_of[name].append((span.start_s, span.start_s + span.duration_s))
+    return {name: sorted(intervals) for name, intervals in intervals_of.items()}
 
 
 def _length(intervals: Intervals) -> float:
@@ -144,7 +144,7 @@ def _length(intervals: Intervals) -> float:
 
 
 def _without(whole: Intervals, taken: Intervals) -> Intervals:
-    """What of the first none of the second covers; both sorted, the second may overlap itself."""
+    """The parts of `whole` that `taken` does not cover. Both are sorted; intervals of `taken` may overlap."""
     left: Intervals = []
     for start, end in whole:
         at = start

@@ -1,7 +1,4 @@
-"""Measurements that other tools wrote, as calibration: nccl-tests and OSU tables, Kineto and layer traces.
-
-What is read becomes the same observations that records give. Pure but for reading text that is passed in.
-"""
+"""Parsers for nccl-tests and OSU tables, Kineto profiles and layer traces, whose values a calibration can use. Pure."""
 
 from __future__ import annotations
 
@@ -23,11 +20,11 @@ BYTES_PER_PARAMETER = 4
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SizeTable:
-    """Time of a collective against message size."""
+    """Time of a collective by message size."""
 
     operation: str
     ranks: int | None
-    """None: the text does not say."""
+    """Number of ranks; None if the text does not contain it."""
     sizes: Floats
     seconds: Floats
 
@@ -49,10 +46,10 @@ OSU_OPERATIONS = {
 
 
 def nccl_tests(text: str) -> SizeTable:
-    """What nccl-tests printed: size, count, type, (redop, root,) time, algbw, busbw of the out-of-place run first.
+    """Parse the output of nccl-tests: size, count, type, (redop, root,) time, algbw, busbw, out-of-place run first.
 
     Raises:
-        PacelineError: there is no such table.
+        PacelineError: The text has no such table.
     """
     operation = next((NCCL_OPERATIONS[name] for name in NCCL_OPERATIONS if name in text), "all_reduce")
     ranks = sum(bool(re.match(r"#\s+Rank\s+\d+", line)) for line in text.splitlines()) or None
@@ -61,7 +58,7 @@ def nccl_tests(text: str) -> SizeTable:
         words = line.split()
         if len(words) < 6 or not words[0].isdigit() or not words[1].isdigit():
             continue
-        # The first number after the words is the time in µs: redop and root are there for some operations only.
+        # The first number after the words is the time in µs; only some operations have redop and root.
         tail = [float(word) for word in words[2:] if re.fullmatch(r"-?\d+(\.\d+)?", word)]
         times = [value for value in tail if value >= 0]
         if times:
@@ -70,10 +67,10 @@ def nccl_tests(text: str) -> SizeTable:
 
 
 def osu(text: str) -> SizeTable:
-    """What an OSU micro-benchmark printed: size and average latency in µs.
+    """Parse the output of an OSU micro-benchmark: size and average latency in µs.
 
     Raises:
-        PacelineError: there is no such table.
+        PacelineError: The text has no such table.
     """
     operation = next((OSU_OPERATIONS[name] for name in OSU_OPERATIONS if name in text), "all_reduce")
     rows = []
@@ -87,16 +84,18 @@ def osu(text: str) -> SizeTable:
 def _table(operation: str, ranks: int | None, rows: Sequence[tuple[float, float]], kind: str) -> SizeTable:
     kept = [(size, seconds) for size, seconds in rows if size > 0 and seconds > 0]
     if len(kept) < 2:
-        raise PacelineError(f"no table of {kind} in this text", hint="pass the whole output of the benchmark")
+        raise PacelineError(f"this text has no table of {kind}", hint="import the whole output of the benchmark")
     sizes, seconds = (np.array(column) for column in zip(*kept, strict=True))
     return SizeTable(operation=operation, ranks=ranks, sizes=sizes, seconds=seconds)
 
 
 def ready_of_layer_trace(rows: Sequence[Row]) -> Ready:
-    """When gradients are ready, by a trace with Id, Name, Forward µs, Backward µs, Comm µs, Size bytes; or our schema.
+    """When gradients become ready, from a layer trace.
+
+    The columns are Id, Name, Forward, Backward and Comm (µs) and Size (bytes), or those of our own schema.
 
     Raises:
-        PacelineError: columns are missing.
+        PacelineError: Columns are missing.
     """
     first = rows[0] if rows else {}
     if {"Backward", "Size"} <= set(first):
@@ -107,17 +106,19 @@ def ready_of_layer_trace(rows: Sequence[Row]) -> Ready:
         ordered, scale = sorted(rows, key=lambda row: -int(row["tensor_id"])), float(BYTES_PER_PARAMETER)
     else:
         raise PacelineError(
-            "no layer trace: it needs Backward and Size, or backward_compute_us and num_params",
+            "this is not a layer trace: it needs the columns Backward and Size, or backward_compute_us and num_params",
             hint=documented("reference/tables"),
         )
     times = np.cumsum([number(row[backward]) or 0.0 for row in ordered])
     if times[-1] <= 0:
-        raise PacelineError("the backward times of this trace are all zero", hint="export them with the trace")
+        raise PacelineError("all backward times in this trace are zero", hint="export the trace with backward times")
     kept = [
         (float(time / times[-1]), (number(row[sizes]) or 0.0) * scale) for time, row in zip(times, ordered, strict=True)
     ]
     kept = [(fraction, size) for fraction, size in kept if size > 0]
-    return Ready(fractions=tuple(one[0] for one in kept), bytes=tuple(one[1] for one in kept), measured=True)
+    return Ready(
+        fractions=tuple(fraction for fraction, _ in kept), bytes=tuple(size for _, size in kept), measured=True
+    )
 
 
 COMMUNICATES = re.compile(r"nccl|gloo|all_?reduce|allgather|reduce_?scatter|broadcast", re.IGNORECASE)
@@ -125,23 +126,23 @@ STEP = re.compile(r"ProfilerStep#\d+")
 
 
 def step_of_kineto(text: str) -> Mapping[str, float]:
-    """Mean step of a PyTorch profile: "step", "communication" (all of it), "exposed" (behind which nothing computes).
+    """Mean seconds per step of a PyTorch profile: "step", "communication" (in total) and "exposed" (not hidden).
 
     Raises:
-        PacelineError: no step is marked in it.
+        PacelineError: The profile marks no steps.
     """
     spans = spans_of_kineto(text)
     steps = [span for span in spans if STEP.fullmatch(span.name)]
     if not steps:
         raise PacelineError(
-            "no steps in this trace", hint="call profiler.step() after each step, and export_chrome_trace at the end"
+            "this trace marks no steps", hint="call profiler.step() after each step, and export_chrome_trace at the end"
         )
     begin, end = min(span.start_s for span in steps), max(span.start_s + span.duration_s for span in steps)
     inside = [span for span in spans if begin <= span.start_s < end and not STEP.fullmatch(span.name)]
-    carrying = _union([(s.start_s, s.start_s + s.duration_s) for s in inside if COMMUNICATES.search(s.name)])
-    computing = _union([(s.start_s, s.start_s + s.duration_s) for s in inside if not COMMUNICATES.search(s.name)])
-    hidden = _overlap(carrying, computing)
-    total = sum(stop - start for start, stop in carrying)
+    communication = _union([(s.start_s, s.start_s + s.duration_s) for s in inside if COMMUNICATES.search(s.name)])
+    compute = _union([(s.start_s, s.start_s + s.duration_s) for s in inside if not COMMUNICATES.search(s.name)])
+    hidden = _overlap(communication, compute)
+    total = sum(stop - start for start, stop in communication)
     count = len(steps)
     return {
         "step": sum(span.duration_s for span in steps) / count,
@@ -160,13 +161,13 @@ def _union(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:
     return merged
 
 
-def _overlap(one: Sequence[tuple[float, float]], other: Sequence[tuple[float, float]]) -> float:
+def _overlap(first: Sequence[tuple[float, float]], second: Sequence[tuple[float, float]]) -> float:
     total, j = 0.0, 0
-    for start, stop in one:
-        while j < len(other) and other[j][1] <= start:
+    for start, stop in first:
+        while j < len(second) and second[j][1] <= start:
             j += 1
         k = j
-        while k < len(other) and other[k][0] < stop:
-            total += min(stop, other[k][1]) - max(start, other[k][0])
+        while k < len(second) and second[k][0] < stop:
+            total += min(stop, second[k][1]) - max(start, second[k][0])
             k += 1
     return total

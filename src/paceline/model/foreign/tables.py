@@ -1,7 +1,6 @@
-"""Tables of measurements that others made, in four schemas, and the rows of one that match a condition.
+"""Published tables of measurements in four schemas, and selection of their rows by a condition.
 
-Each schema is known by its columns; any file that has them loads, whatever else it has. What they are, with units,
-stands in docs/reference/tables.md.
+A schema is recognised by its columns; further columns are allowed. docs/reference/tables.md lists them with units.
 """
 
 from __future__ import annotations
@@ -20,40 +19,40 @@ Row = Mapping[str, str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasuredPoint:
-    """One measured configuration of training."""
+    """One measured training configuration."""
 
     group: str
-    """What is fitted together: model × cluster."""
+    """Points of one group are fitted together: model × cluster."""
     workers: int
     hosts: int
     batch: float
-    """Samples a worker and step."""
+    """Samples per worker and step."""
     step_s: float
     sync_s: float | None = None
-    """What the source itself says of the exchange, where it says something."""
+    """Seconds of communication according to the source; None if it does not say."""
     row: Row
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Schema:
-    """One kind of table."""
+    """The columns of one kind of table."""
 
     name: str
     columns: frozenset[str]
-    """Those by which it is known."""
+    """Columns by which the schema is recognised."""
     doc: str
 
 
 STEP_TIMES = Schema(
     name="step times by placement",
     columns=frozenset({"model", "cluster", "num_nodes", "num_replicas", "local_bsz", "step_time_s"}),
-    doc="model, cluster, num_nodes, num_replicas, local_bsz (samples a worker), step_time_s; sync_time_s if known",
+    doc="model, cluster, num_nodes, num_replicas, local_bsz (samples per worker), step_time_s; sync_time_s if known",
 )
 THROUGHPUT = Schema(
     name="throughput by workers",
     columns=frozenset({"framework", "model", "hardware", "workers", "nodes", "batch_per_worker", "metric", "value"}),
     doc="framework, model, hardware, interconnect, strategy, workers, nodes, batch_per_worker, metric, value; rows "
-    "with metric = throughput (samples a second, all workers together)",
+    "with metric = throughput (samples per second over all workers)",
 )
 COLLECTIVES = Schema(
     name="collective times",
@@ -69,10 +68,10 @@ SCHEMAS = (STEP_TIMES, THROUGHPUT, COLLECTIVES, LAYERS)
 
 
 def read_table(path: Path) -> tuple[Schema, list[Row]]:
-    """A table and what kind it is.
+    """Read a table and recognise its schema.
 
     Raises:
-        SpecError: no such file, or columns that nobody knows.
+        SpecError: The file cannot be read, or no schema has its columns.
     """
     try:
         with path.open(encoding="utf-8", newline="") as file:
@@ -89,19 +88,19 @@ def read_table(path: Path) -> tuple[Schema, list[Row]]:
     nearest = max(SCHEMAS, key=lambda schema: len(schema.columns & columns))
     missing = ", ".join(sorted(nearest.columns - columns))
     raise SpecError(
-        f"{path}: no schema has these columns; {nearest.name} is nearest and wants {missing} too",
+        f"{path}: no schema has these columns; the nearest is {nearest.name}, which also needs {missing}",
         hint=f"what each schema needs: {documented('reference/tables')}",
     )
 
 
 def points_of(schema: Schema, rows: Sequence[Row]) -> list[MeasuredPoint]:
-    """Configurations of training; rows without a number are left out, as are those of another metric."""
+    """The measured points of a table, without rows that lack a number or have another metric."""
     if schema is STEP_TIMES:
         made = [_step_time(row) for row in rows]
     elif schema is THROUGHPUT:
         made = [_throughput(row) for row in rows]
     else:
-        raise SpecError(f"a table of {schema.name} has no steps to predict", hint=documented("reference/tables"))
+        raise SpecError(f"a table of {schema.name} has no step times to predict", hint=documented("reference/tables"))
     return [point for point in made if point is not None and point.step_s > 0]
 
 
@@ -157,17 +156,17 @@ _OPERATORS: dict[str, Compares] = {
 
 
 def matching(condition: str, columns: Sequence[str]) -> Callable[[Row], bool]:
-    """Whether a row matches `num_nodes<=4`, or several of these joined by `and`.
+    """A test of rows against a condition such as `num_nodes<=4`, or several joined by `and`.
 
     Raises:
-        SpecError: no comparison, or a column that the table does not have.
+        SpecError: A part is not a comparison, or names a column that the table does not have.
     """
     tests: list[tuple[str, Compares, str]] = []
     for part in re.split(r"\band\b", condition):
         match = _COMPARISON.fullmatch(part)
         if not match:
             raise SpecError(
-                f"--fit {condition!r}: {part.strip()!r} is no comparison", hint='write: --fit "num_nodes<=4"'
+                f"--fit {condition!r}: {part.strip()!r} is not a comparison", hint='write: --fit "num_nodes<=4"'
             )
         column, how, wanted = match.groups()
         if column not in columns:
@@ -180,6 +179,6 @@ def matching(condition: str, columns: Sequence[str]) -> Callable[[Row], bool]:
     return matches
 
 
-def _holds(found: str, how: Compares, wanted: str) -> bool:
-    one, other = number(found), number(wanted)
-    return how(one, other) if one is not None and other is not None else how(found, wanted)
+def _holds(value: str, compares: Compares, limit: str) -> bool:
+    left, right = number(value), number(limit)
+    return compares(left, right) if left is not None and right is not None else compares(value, limit)

@@ -1,4 +1,4 @@
-"""A step as others draw it: Chrome and Perfetto traces, and Chakra execution traces."""
+"""A step in formats of other tools: Chrome and Perfetto traces, and Chakra execution traces."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ CHAKRA_VERSION = "0.0.4"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Span:
-    """Something that happens on a stream of a rank."""
+    """An activity on a stream of a rank."""
 
     name: str
     rank: int
@@ -33,13 +33,13 @@ class Span:
     start_s: float
     duration_s: float
     bytes: float | None = None
-    """Of a message; None for computing."""
+    """Size of a message; None for compute."""
     after: Sequence[int] = field(default_factory=tuple)
-    """Indices of spans of the same rank that have to end before."""
+    """Indices of spans of the same rank that must end first."""
 
 
 def chrome_trace(spans: Iterable[Span], **about: object) -> str:
-    """For chrome://tracing and ui.perfetto.dev: a process a rank, a thread a stream."""
+    """A trace for chrome://tracing and ui.perfetto.dev: one process per rank and one thread per stream."""
     spans = list(spans)
     streams = {name: number for number, name in enumerate(dict.fromkeys(span.stream for span in spans))}
     events: list[dict[str, object]] = [
@@ -66,9 +66,9 @@ def chrome_trace(spans: Iterable[Span], **about: object) -> str:
 
 
 def chakra_trace(spans: Sequence[Span]) -> bytes:
-    """The execution trace of one rank, as MLCommons Chakra reads it: protobuf messages, each after its length.
+    """The execution trace of one rank for MLCommons Chakra: protobuf messages, each preceded by its length.
 
-    Written by hand, because it is five fields: a compiler and a runtime for protobuf would be two dependencies.
+    The few fields are encoded here to avoid dependencies on a protobuf compiler and runtime.
     """
     written = [_message(_text(1, CHAKRA_VERSION))]
     for number, span in enumerate(spans):
@@ -126,7 +126,7 @@ def _varint(value: int) -> bytes:
 
 
 def spans_of_kineto(text: str) -> list[Span]:
-    """Complete events of a trace that PyTorch's profiler wrote (Kineto): all of one rank, a thread is a stream."""
+    """The complete events of a trace from PyTorch's profiler (Kineto), of one rank; each thread is a stream."""
     data = json.loads(text)
     events = data["traceEvents"] if isinstance(data, dict) else data
     rank = int((data.get("distributedInfo") or {}).get("rank", 0)) if isinstance(data, dict) else 0
@@ -144,9 +144,9 @@ def spans_of_kineto(text: str) -> list[Span]:
 
 
 def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int = 1) -> list[Span]:
-    """One predicted step on the streams "compute" and "communication", the same on each rank that is drawn."""
+    """One predicted step on the streams "compute" and "communication", equal on each rank."""
     terms = step_terms(calibration.vector, conditions, calibration.straggling)
-    computing = [
+    compute_phases = [
         ("input", terms.input_s),
         ("framework", terms.overhead_s),
         ("forward", terms.forward_s),
@@ -155,17 +155,17 @@ def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int
     spans: list[Span] = []
     for rank in range(ranks):
         now, first = 0.0, len(spans)
-        for name, seconds in computing:
+        for name, seconds in compute_phases:
             before = (len(spans) - first - 1,) if len(spans) > first else ()
             spans.append(Span(name=name, rank=rank, stream="compute", start_s=now, duration_s=seconds, after=before))
             now += seconds
         backward = len(spans) - first - 1
         end = now
         if terms.exposed_s and conditions.sharing != REPLICATED:
-            # Gathered, handed over or served while computing goes on: drawn is what of it shows.
+            # Communication overlaps with compute in several pieces; the trace shows the exposed part as one span.
             spans.append(
                 Span(
-                    name="exchange that shows",
+                    name="exposed communication",
                     rank=rank,
                     stream="communication",
                     start_s=now,
@@ -177,8 +177,8 @@ def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int
             end = now + terms.exposed_s
         elif conditions.workers > 1 and conditions.messages:
             latencies, carried = message_costs(calibration.vector, conditions, conditions.sizes)
-            begun = now - computing[-1][1]
-            ready = _fractions(calibration, conditions) * computing[-1][1] + begun
+            begun = now - compute_phases[-1][1]
+            ready = _fractions(calibration, conditions) * compute_phases[-1][1] + begun
             end = begun
             for index, (when, cost) in enumerate(zip(ready, latencies + carried, strict=True)):
                 end = max(end, float(when))
@@ -209,7 +209,7 @@ def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int
 
 
 def _fractions(calibration: Calibration, conditions: Conditions) -> Floats:
-    """When each message is ready, as a part of the backward pass."""
+    """When each message is ready, as a fraction of the backward pass."""
     if conditions.fractions is not None:
         return np.asarray(conditions.fractions)
     return np.full(len(conditions.messages), float(calibration.vector[INDEX["start"]]))

@@ -1,6 +1,7 @@
-"""Models that others published, fitted on the same points as ours: what a prediction must beat.
+"""Published models as baselines, fitted on the same points as ours.
 
-All are fitted to relative errors, as they are judged, and say a step time for workers, hosts and a batch a worker.
+All are fitted to relative errors, by which they are judged. They predict step time from workers, hosts and batch per
+worker.
 """
 
 from __future__ import annotations
@@ -18,14 +19,14 @@ from paceline.model.foreign.tables import MeasuredPoint
 
 TINY = 1e-9
 STARTS = 6
-"""Of a fit that may end in a poor valley; the best end counts."""
+"""Number of searches per fit; the best result is used, because some end in local minima."""
 ORDINARY = 0.1
-"""An error in logarithms above which a point counts less and less, for forms that ask for it."""
+"""Error in logarithms above which a robust loss reduces the weight of a point."""
 
 
 @dataclass(frozen=True, slots=True)
 class Columns:
-    """Points as a model may see them."""
+    """The columns of the points that a model may use."""
 
     workers: Floats
     hosts: Floats
@@ -33,13 +34,13 @@ class Columns:
 
     @property
     def per_host(self) -> Floats:
-        """Workers a host, on average."""
+        """Mean number of workers per host."""
         return self.workers / self.hosts
 
 
 def columns(points: Sequence[MeasuredPoint]) -> Columns:
-    told = np.array([(point.workers, point.hosts, point.batch) for point in points], dtype=float)
-    return Columns(told[:, 0], told[:, 1], told[:, 2])
+    table = np.array([(point.workers, point.hosts, point.batch) for point in points], dtype=float)
+    return Columns(table[:, 0], table[:, 1], table[:, 2])
 
 
 def times(points: Sequence[MeasuredPoint]) -> Floats:
@@ -47,27 +48,27 @@ def times(points: Sequence[MeasuredPoint]) -> Floats:
 
 
 class Predictor(ABC):
-    """Fits step times of some configurations and predicts others."""
+    """A model that is fitted to step times of some configurations and predicts those of others."""
 
     name: str
 
     @abstractmethod
     def fit(self, points: Sequence[MeasuredPoint]) -> None:
-        """Learn from these."""
+        """Fit the model to these points."""
 
     @abstractmethod
     def predict(self, points: Sequence[MeasuredPoint]) -> Floats:
-        """Seconds of a step of each; looks at workers, hosts and batch only."""
+        """Step time in seconds for each point, from workers, hosts and batch only."""
 
     def interval(self, points: Sequence[MeasuredPoint]) -> tuple[Floats, Floats] | None:
-        """90 % intervals of the predictions; None: it has none."""
+        """90 % intervals of the predictions; None if the model has none."""
         del points
         return None
 
 
 class Ernest(Predictor):
-    """T = θ₀ + θ₁·work/P + θ₂·P + θ₃·log P, none below zero (Venkataraman et al. 2016). A worker's share of the work is
-    its batch.
+    """T = θ₀ + θ₁·work/P + θ₂·P + θ₃·log P, all θ ≥ 0 (Venkataraman et al. 2016). The work per worker is its
+    batch.
     """
 
     name = "ernest"
@@ -85,25 +86,25 @@ class Ernest(Predictor):
 
 
 class Curved(Predictor):
-    """A form with parameters that must be searched for, in their logarithms, so that none falls below zero."""
+    """A nonlinear form whose parameters are searched for in their logarithms, so that all stay positive."""
 
     loss: Literal["linear", "soft_l1"] = "linear"
     searches = STARTS
 
     @abstractmethod
     def starts(self, step_s: float, batch: float) -> Floats:
-        """Where the first search begins, for a usual step and batch; the others begin around it."""
+        """Start of the first search, for a typical step time and batch; the other searches start around it."""
 
     @abstractmethod
     def form(self, parameters: Floats, at: Columns) -> Floats:
-        """Seconds of a step."""
+        """Step time in seconds for each point."""
 
     def doubts(self) -> Floats:
-        """What it costs each parameter to be off its start by a factor e, as an error on every point; 0: nothing."""
+        """Penalty for each parameter that is a factor e off its start, as an error on every point; 0 for none."""
         return np.zeros(1)
 
     def weights(self, at: Columns) -> Floats:
-        """How much each point counts."""
+        """Weight of each point."""
         return np.ones_like(at.workers)
 
     def fit(self, points: Sequence[MeasuredPoint]) -> None:
@@ -112,14 +113,16 @@ class Curved(Predictor):
         first = np.log(np.maximum(self.starts(float(np.median(seconds)), float(np.median(at.batch))), TINY))
         doubts = self.doubts() * np.sqrt(len(points))
 
-        def off(told: Floats) -> Floats:
-            errors = np.log(np.maximum(self.form(np.exp(told), at), TINY)) - logs
-            return np.concatenate([weights * errors, doubts * (told - first)])
+        def residuals(log_parameters: Floats) -> Floats:
+            errors = np.log(np.maximum(self.form(np.exp(log_parameters), at), TINY)) - logs
+            return np.concatenate([weights * errors, doubts * (log_parameters - first)])
 
         generator = np.random.default_rng(0)
         begins = [first, *(first + generator.normal(0, 1, len(first)) for _ in range(self.searches - 1))]
         ends = [
-            least_squares(off, begin, max_nfev=300, bounds=(first - 25, first + 25), loss=self.loss, f_scale=ORDINARY)
+            least_squares(
+                residuals, begin, max_nfev=300, bounds=(first - 25, first + 25), loss=self.loss, f_scale=ORDINARY
+            )
             for begin in begins
         ]
         best = min(ends, key=lambda end: float(end.cost))
@@ -129,17 +132,17 @@ class Curved(Predictor):
         return self.form(self.parameters, columns(points))
 
 
-def bent(one: Floats, other: Floats, bend: float) -> Floats:
-    """Between the sum of two times (bend 0) and nearly their maximum: (a^γ + b^γ)^(1/γ), 1 ≤ γ ≤ 10."""
+def bent(first_s: Floats, second_s: Floats, bend: float) -> Floats:
+    """Combine two times, from their sum (bend 0) to nearly their maximum: (a^γ + b^γ)^(1/γ), 1 ≤ γ ≤ 10."""
     gamma = 1 + 9 * bend / (1 + bend)
-    most = np.maximum(one, other)
-    found: Floats = most * ((one / most) ** gamma + (other / most) ** gamma) ** (1 / gamma)
-    return found
+    longer = np.maximum(first_s, second_s)
+    combined: Floats = longer * ((first_s / longer) ** gamma + (second_s / longer) ** gamma) ** (1 / gamma)
+    return combined
 
 
 class Pollux(Curved):
-    """T = (T_grad^γ + T_sync^γ)^(1/γ); T_grad = α + β·batch; T_sync = α' + β'·max(P − 2, 0), apart inside a host and
-    between hosts; 1 ≤ γ ≤ 10 (Qiao et al. 2021).
+    """T = (T_grad^γ + T_sync^γ)^(1/γ); T_grad = α + β·batch; T_sync = α' + β'·max(P − 2, 0), fitted separately inside
+    a host and between hosts; 1 ≤ γ ≤ 10 (Qiao et al. 2021).
     """
 
     name = "pollux"
@@ -155,8 +158,8 @@ class Pollux(Curved):
 
 
 class Usl(Curved):
-    """The universal scalability law, X(N) = λN / (1 + σ(N − 1) + κN(N − 1)) (Gunther 1993); λ for a batch is what a
-    worker alone does in α + β·batch seconds.
+    """The universal scalability law, X(N) = λN / (1 + σ(N − 1) + κN(N − 1)) (Gunther 1993); a single
+    worker takes α + β·batch seconds per step.
     """
 
     name = "usl"
@@ -167,15 +170,15 @@ class Usl(Curved):
     def form(self, parameters: Floats, at: Columns) -> Floats:
         alpha, beta, sigma, kappa = parameters
         slower = 1 + sigma * (at.workers - 1) + kappa * at.workers * (at.workers - 1)
-        found: Floats = (alpha + beta * at.batch) * slower
-        return found
+        step_s: Floats = (alpha + beta * at.batch) * slower
+        return step_s
 
 
 class Ring(Curved):
-    """Computing and a ring all-reduce of 2(P − 1)·α + 2(P − 1)/P·m·β seconds, apart inside a host and between hosts."""
+    """Compute and a ring all-reduce of 2(P − 1)·α + 2(P − 1)/P·m·β seconds, separate inside and between hosts."""
 
     together: float
-    """How the two add up: 0 sum, endless: the longer one."""
+    """How the two combine: 0 for their sum, infinity for their maximum."""
 
     def starts(self, step_s: float, batch: float) -> Floats:
         return step_s * np.array([1 / 4, 1 / 2 / batch, 1 / 20, 1 / 1000, 1 / 10, 1 / 1000])
@@ -185,27 +188,27 @@ class Ring(Curved):
         turns = at.workers - 1
         wire, hop = np.where(at.hosts > 1, between, inside), np.where(at.hosts > 1, between_hop, inside_hop)
         sync = 2 * turns * hop + 2 * turns / at.workers * wire
-        computing = alpha + beta * at.batch
-        found: Floats = computing + sync if self.together == 0 else np.maximum(computing, sync)
-        return found
+        compute_s = alpha + beta * at.batch
+        step_s: Floats = compute_s + sync if self.together == 0 else np.maximum(compute_s, sync)
+        return step_s
 
 
 class Sum(Ring):
-    """No overlap at all."""
+    """A ring all-reduce without overlap."""
 
     name = "sum"
     together = 0.0
 
 
 class Max(Ring):
-    """Perfect overlap."""
+    """A ring all-reduce with perfect overlap."""
 
     name = "max"
     together = np.inf
 
 
 class LastValue(Predictor):
-    """Whatever the largest configuration took, of those whose batch is nearest."""
+    """The step time of the largest configuration with the nearest batch."""
 
     name = "last value"
 
@@ -213,13 +216,13 @@ class LastValue(Predictor):
         self._at, self._seconds = columns(points), times(points)
 
     def predict(self, points: Sequence[MeasuredPoint]) -> Floats:
-        found = []
+        predicted = []
         for batch in columns(points).batch:
-            off = np.abs(np.log(self._at.batch / batch))
-            near = off <= off.min() + TINY
+            distance = np.abs(np.log(self._at.batch / batch))
+            near = distance <= distance.min() + TINY
             largest = near & (self._at.workers == self._at.workers[near].max())
-            found.append(float(self._seconds[largest].mean()))
-        return np.array(found)
+            predicted.append(float(self._seconds[largest].mean()))
+        return np.array(predicted)
 
 
 BASELINES = (Ernest, Pollux, Usl, Sum, Max, LastValue)

@@ -1,4 +1,4 @@
-"""How wrong predictions were: the figures that every validation prints, for our model and every other alike."""
+"""Error figures of predictions, printed by every validation for our model and for all baselines."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from scipy.stats import beta, spearmanr
 from paceline.model.equations.step import Floats
 
 LEVEL = 0.90
-"""Of prediction intervals."""
+"""Level of prediction intervals."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
-    """Errors relative to what was measured, as fractions."""
+    """Errors relative to the measured step times, as fractions."""
 
     n: int
     mape: float
@@ -25,11 +25,11 @@ class Figures:
     p95: float
     max: float
     bias: float
-    """Mean signed error: above zero, steps were predicted too long."""
+    """Mean signed error; positive if predicted steps are too long."""
     spearman: float | None
-    """Agreement on the order of configurations; None for fewer than three."""
+    """Rank correlation of predicted and measured step times; None for fewer than three configurations."""
     coverage: float | None = None
-    """Part of the measured values inside their 90 % intervals; None where none were given."""
+    """Fraction of measured values inside their 90 % intervals; None without intervals."""
     coverage_low: float | None = None
     coverage_high: float | None = None
     """95 % interval of the coverage (Clopper and Pearson 1934)."""
@@ -39,7 +39,7 @@ class Figures:
 
 
 def figures(predicted: Floats, measured: Floats, intervals: tuple[Floats, Floats] | None = None) -> Figures:
-    """All figures of some predictions."""
+    """Compute all figures of these predictions."""
     error = predicted / measured - 1
     size = np.abs(error)
     covered: dict[str, float | None] = {}
@@ -66,7 +66,7 @@ def _order(predicted: Floats, measured: Floats) -> float | None:
 
 
 def binomial_interval(successes: int, trials: int, level: float = 0.95) -> tuple[float, float]:
-    """Exact interval of a proportion."""
+    """Exact confidence interval of a proportion."""
     tail = (1 - level) / 2
     low = 0.0 if successes == 0 else float(beta.ppf(tail, successes, trials - successes + 1))
     high = 1.0 if successes == trials else float(beta.ppf(1 - tail, successes + 1, trials - successes))
@@ -74,10 +74,10 @@ def binomial_interval(successes: int, trials: int, level: float = 0.95) -> tuple
 
 
 def mean_over_groups(groups: Sequence[Figures]) -> dict[str, float | None]:
-    """The mean of each figure over groups, each group counting once however many rows it has."""
+    """Mean of each figure over groups; each group has the same weight."""
     names = ("mape", "median", "p95", "max", "bias", "spearman", "coverage")
-    found: dict[str, float | None] = {}
+    means: dict[str, float | None] = {}
     for name in names:
-        told = [value for group in groups if (value := getattr(group, name)) is not None]
-        found[name] = float(np.mean(told)) if told else None
-    return found
+        values = [value for group in groups if (value := getattr(group, name)) is not None]
+        means[name] = float(np.mean(values)) if values else None
+    return means

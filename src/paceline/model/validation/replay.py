@@ -1,4 +1,4 @@
-"""A measured layer trace replayed: what wait-free back-propagation makes of these times and messages. No prediction."""
+"""Replay of measured layer traces with wait-free back-propagation. This is no prediction."""
 
 from __future__ import annotations
 
@@ -29,34 +29,34 @@ class LayerTrace:
         return float(self.backward_s.sum())
 
     def step_s(self, before_s: float) -> float:
-        """A step whose forward pass, update and all else but the backward pass take so long."""
+        """Step time if everything except the backward pass takes `before_s`."""
         return before_s + max(self.backward_total_s, last_end(np.cumsum(self.backward_s), self.comm_s))
 
 
 def layer_traces(rows: Sequence[Row]) -> list[LayerTrace]:
-    """All traces of a table that are complete and say how many nodes there were; the last block of each."""
+    """The last block of each trace that is complete and has a number of nodes."""
     blocks: dict[tuple[str, str, str], list[Row]] = {}
     for row in rows:
         key = (row["trace"], row["nodes"], row.get("iteration_block", ""))
         blocks.setdefault(key, []).append(row)
-    found: dict[tuple[str, int], LayerTrace] = {}
-    for (name, nodes, _), mine in blocks.items():
-        # A tensor may travel with another one and take no time; a block without any time was never measured.
-        if nodes.isdigit() and all(_told(mine, column) for column in ("backward_compute_us", "comm_us")):
-            found[name, int(nodes)] = _trace(name, int(nodes), mine)
-    return list(found.values())
+    traces: dict[tuple[str, int], LayerTrace] = {}
+    for (name, nodes, _), block in blocks.items():
+        # A tensor that is sent with another has zero time; a block with only zeros was not measured.
+        if nodes.isdigit() and all(_measured(block, column) for column in ("backward_compute_us", "comm_us")):
+            traces[name, int(nodes)] = _trace(name, int(nodes), block)
+    return list(traces.values())
 
 
-def _told(rows: Sequence[Row], column: str) -> bool:
+def _measured(rows: Sequence[Row], column: str) -> bool:
     values = [number(row[column]) for row in rows]
     return None not in values and any(values)
 
 
 def _trace(name: str, nodes: int, rows: Sequence[Row]) -> LayerTrace:
-    # Tensors are numbered from input to output; gradients come the other way.
+    # Tensors are numbered from input to output; gradients become ready in the opposite order.
     ordered = sorted(rows, key=lambda row: -int(row["tensor_id"]))
     backward = np.array([float(row["backward_compute_us"]) for row in ordered])
-    # Weight and bias of a layer each carry the whole layer's time: it is spent once, before the first of them.
+    # Weight and bias of a layer each have the time of the whole layer, which is counted once.
     again = np.concatenate([[False], backward[1:] == backward[:-1]])
     comm = np.array([float(row["comm_us"]) for row in ordered])
     return LayerTrace(name=name, nodes=nodes, backward_s=np.where(again, 0.0, backward) * US, comm_s=comm * US)
@@ -64,7 +64,7 @@ def _trace(name: str, nodes: int, rows: Sequence[Row]) -> LayerTrace:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Replayed:
-    """Speed-up of so many nodes: as replayed and as measured."""
+    """Replayed and measured speed-up for a number of nodes."""
 
     trace: str
     nodes: int
@@ -80,21 +80,21 @@ class Replayed:
 
 
 def replay(traces: Sequence[LayerTrace], throughput: dict[int, float], *, batch: float) -> list[Replayed]:
-    """Speed-ups of all traces against measured throughputs (nodes → samples a second, all together).
+    """Compare replayed speed-ups with measured throughputs (nodes → samples per second over all nodes).
 
-    All of a step on one node that is not the trace's backward pass is taken to come before it.
+    Everything in a single-node step except the backward pass is assumed to precede it.
 
     Raises:
-        SpecError: the throughput of one node is missing.
+        SpecError: The throughput of one node is missing.
     """
     if 1 not in throughput:
-        raise SpecError("no throughput of one node: nothing to compare with")
+        raise SpecError("the table has no throughput for one node to compare with")
     alone_s = batch / throughput[1]
-    found = []
+    replayed = []
     for trace in traces:
         if trace.nodes in throughput:
             step = trace.step_s(alone_s - trace.backward_total_s)
             speedup = trace.nodes * alone_s / step
             measured = throughput[trace.nodes] / throughput[1]
-            found.append(Replayed(trace=trace.name, nodes=trace.nodes, replayed=speedup, measured=measured))
-    return sorted(found, key=lambda one: (one.nodes, one.trace))
+            replayed.append(Replayed(trace=trace.name, nodes=trace.nodes, replayed=speedup, measured=measured))
+    return sorted(replayed, key=lambda result: (result.nodes, result.trace))

@@ -1,8 +1,8 @@
-"""Splits of our own records, fixed in a file before the test runs, and what all models make of them.
+"""Splits of our own records, fixed in a file before the test runs, and the predictions of all models for them.
 
 [split]
 records = "../records/lab.zip"            # an archive of records or a store, beside the file
-only = "model=resnet44"                   # which of them it is about; left out: all
+only = "model=resnet44"                   # which records to use; by default all
 fit = "hosts<=2 and network!=300Mbit"     # columns: workers, hosts, batch, network, framework, model
 """
 
@@ -28,13 +28,13 @@ from paceline.plan.pace import DILATION
 from paceline.spec.toml_file import read_toml
 
 LEAST_TRIALS = 1
-"""On each side. A row is a trial here, the mean of its runs, and not one of many readings of a table."""
+"""Smallest number of trials on each side. A trial is the mean of several runs, unlike one row of a table."""
 COLUMNS = ("workers", "hosts", "batch", "network", "framework", "model", "strategy", DILATION)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Split:
-    """Which records are fitted on."""
+    """Which records a model is fitted on."""
 
     records: str
     condition: str
@@ -48,10 +48,10 @@ class Split:
 
 
 def read_split(path: Path) -> Split:
-    """A split file.
+    """Read a split file.
 
     Raises:
-        SpecError: it cannot be read, or lacks a key.
+        SpecError: The file cannot be read or lacks a key.
     """
     form = documented("how-to/validate")
     data: dict[str, Any] = read_toml(path, kind="split", where=form, form=form).get("split", {})
@@ -62,7 +62,7 @@ def read_split(path: Path) -> Split:
 
 
 def row_of(training: Training) -> Row:
-    """The columns of a trial, as text."""
+    """The columns of a trial as text."""
     trial = training.trial
     network = trial.cluster.network
     return {
@@ -77,20 +77,23 @@ def row_of(training: Training) -> Row:
     }
 
 
-def validate_family(evidence: Evidence, known: Sequence[Training], asked: Sequence[Training]) -> GroupResult:
-    """Our calibrated model and all others, fitted on the same trials."""
-    calibration = fit(replace(evidence, trainings=tuple(known)))
-    said = [predict(calibration, one.conditions) for one in asked]
-    predicted = {Structural.name: np.array([one.step.value for one in said])}
-    points = [_point(one) for one in asked]
+def validate_family(evidence: Evidence, fitted: Sequence[Training], held_out: Sequence[Training]) -> GroupResult:
+    """Fit our model and all baselines on the same trials and predict the others."""
+    calibration = fit(replace(evidence, trainings=tuple(fitted)))
+    predictions = [predict(calibration, training.conditions) for training in held_out]
+    predicted = {Structural.name: np.array([prediction.step.value for prediction in predictions])}
+    points = [_point(training) for training in held_out]
     for make in BASELINES:
         model = make()
-        model.fit([_point(one) for one in known])
+        model.fit([_point(training) for training in fitted])
         predicted[model.name] = np.maximum(model.predict(points), 1e-12)
-    intervals = np.array([one.step.interval[0] for one in said]), np.array([one.step.interval[1] for one in said])
+    intervals = (
+        np.array([prediction.step.interval[0] for prediction in predictions]),
+        np.array([prediction.step.interval[1] for prediction in predictions]),
+    )
     return GroupResult(
         group=evidence.family.label,
-        n_fit=len(known),
+        n_fit=len(fitted),
         points=tuple(points),
         predicted=predicted,
         intervals=intervals,
@@ -100,12 +103,12 @@ def validate_family(evidence: Evidence, known: Sequence[Training], asked: Sequen
 
 
 def _point(training: Training) -> MeasuredPoint:
-    asked = training.conditions
+    conditions = training.conditions
     return MeasuredPoint(
         group="",
-        workers=asked.workers,
-        hosts=asked.hosts,
-        batch=asked.samples,
+        workers=conditions.workers,
+        hosts=conditions.hosts,
+        batch=conditions.samples,
         step_s=training.step_s,
         row=row_of(training),
     )

@@ -1,20 +1,20 @@
-"""Our model where nothing but whole steps is known: tables of others. Terms of a step's structure, fitted together.
+"""Our model for published tables, which have only whole step times: the terms of a step, fitted together.
 
-    computing   C = (a + c·(batch/b₀)^p) · (1 + κ·[g > 1] + σ·z(P))
+    compute     C = (a + c·(batch/b₀)^p) · (1 + κ·[g > 1] + σ·z(P))
     exchange    X = 2(g − 1)/g · w₁ + [n > 1] · w₂ · (G(n) + s·log₂ g) · d^[n = 2]
     step        T = ((1 − φ)·C + ((φ·C)^γ + X^γ)^(1/γ)) · h(batch)
 
-g workers a host, n hosts, P in all. κ: workers of one host share its memory, bus and loaders. z(P): mean of the largest
-of P standard normals (Blom 1958). φ: what of computing an exchange can hide behind; 1 ≤ γ ≤ 10: how well it does.
-d: two hosts have only each other to talk to, and measure unlike three or more. h: libraries choose their kernels by the
-batch, so each has its own way to be off a smooth curve.
+g is the number of workers per host, n of hosts and P of all workers. κ: workers of one host share memory, bus and
+loaders. z(P): mean of the largest of P standard normals (Blom 1958). φ: fraction of compute that can hide the exchange;
+1 ≤ γ ≤ 10: how well it does. d: two hosts exchange with each other only and behave differently from three or more.
+h: libraries choose kernels by batch, so each batch deviates from a smooth curve in its own way.
 
-G: how an exchange grows with hosts; of a ring that only bandwidth holds back it is 2(n − 1)/n, else
-1 + ρ·(50 ms/w₂)^¼·log₂ n: the shorter an exchange, the more of it is latency, which adds up from host to host.
+G is the growth of the exchange with hosts: 2(n − 1)/n for a bandwidth-bound ring, otherwise
+1 + ρ·(50 ms/w₂)^¼·log₂ n. The shorter an exchange, the larger its share of latency, which grows with the hosts.
 
-How fast it grows is hardly told by few hosts, least of all where two of them are a case of their own. So ρ is not
-fitted: the answer is the geometric mean over a few, each weighed by how well it explains the points and how usual it is
-in the published tables.
+Few hosts hardly determine the growth, especially since two hosts are a special case. So ρ is not fitted: the prediction
+is the geometric mean over a few values, weighted by how well each explains the points and how common it is in the
+published tables.
 """
 
 from __future__ import annotations
@@ -31,22 +31,23 @@ from paceline.model.validation.baselines import TINY, Columns, Curved, Predictor
 
 RING = 0.0
 GROWTHS = {RING: 0.1, 0.25: 0.2, 0.5: 0.5, 1.0: 0.2}
-"""What each doubling of hosts adds to an exchange of USUAL_S → how usual that is."""
+"""Maps the relative growth of an exchange of USUAL_S per doubling of hosts to its prior weight."""
 USUAL_S = 0.05
+"""Seconds of a typical exchange."""
 LATENCY_SHARE = 0.25
-"""By which power of its length an exchange grows less. Of 0, ¼ and ½ the one that errs least on published tables."""
+"""Exponent by which longer exchanges grow less. Of 0, ¼ and ½ it has the smallest error on published tables."""
 HABIT_POINTS = 5.0
-"""A batch that was measured as often is believed half of what it is off the curve."""
+"""A batch with this many points is corrected by half of its deviation from the curve."""
 LEVEL = 0.90
 WIDER_PER_DOUBLING = 0.5
 UNKNOWN_ERROR = 0.25
-"""Half width of an interval, in logarithms, where nothing could be held out."""
+"""Half width of an interval, in logarithms, if nothing could be held out."""
 FEWEST = 8
-"""Points on each side of an inner split that can tell an error."""
+"""Smallest number of points on each side of an inner split."""
 
 
 class Form(Curved):
-    """One growth of the exchange with hosts."""
+    """The model for one growth of the exchange with hosts."""
 
     loss = "soft_l1"
     searches = 2
@@ -64,8 +65,8 @@ class Form(Curved):
         self._habits = np.log(batches), off / (np.bincount(which, weights) + HABIT_POINTS)
 
     def predict(self, points: Sequence[MeasuredPoint]) -> Floats:
-        found: Floats = super().predict(points) * np.exp(np.interp(np.log(columns(points).batch), *self._habits))
-        return found
+        step_s: Floats = super().predict(points) * np.exp(np.interp(np.log(columns(points).batch), *self._habits))
+        return step_s
 
     def starts(self, step_s: float, batch: float) -> Floats:
         self._batch = batch
@@ -73,54 +74,54 @@ class Form(Curved):
         return np.array([*times_s, 1.0, 0.1, 1.0, 0.05, 0.01, 3.0, 1.0])
 
     def doubts(self) -> Floats:
-        """Exponent and pair are 1 where the points do not say otherwise; all others are nearly free."""
+        """Exponent and pair stay near 1 unless the points contradict it; all others are nearly free."""
         return np.array([1e-4] * 4 + [0.03, 1e-4, 0.05] + [1e-4] * 4)
 
     def weights(self, at: Columns) -> Floats:
-        """Every placement counts alike, however often it was measured, and the more hosts it has the more."""
+        """Each placement has the same weight, however often it was measured, times its number of hosts."""
         placements = list(zip(at.workers, at.hosts, strict=True))
         often = Counter(placements)
         weights = at.hosts / np.sqrt([often[placement] for placement in placements])
-        found: Floats = weights / np.sqrt(np.mean(weights**2))
-        return found
+        normalised: Floats = weights / np.sqrt(np.mean(weights**2))
+        return normalised
 
     def form(self, parameters: Floats, at: Columns) -> Floats:
         alpha, beta, inside, wire, power, crowd, pair, contention, spread, hideable, bend = parameters
         group, hosts = at.per_host, at.hosts
         slowest = np.maximum(ndtri((at.workers - 0.375) / (at.workers + 0.25)), 0.0)
         slower = 1 + contention * (group > 1) + spread * slowest
-        computing = (alpha + beta * (at.batch / self._batch) ** (2 * power / (1 + power))) * slower
+        compute_s = (alpha + beta * (at.batch / self._batch) ** (2 * power / (1 + power))) * slower
         added = self._growth * (USUAL_S / wire) ** LATENCY_SHARE
         grown = 2 * (hosts - 1) / hosts if self._growth == RING else 1 + added * np.log2(hosts)
         between = (hosts > 1) * wire * (grown + crowd * np.log2(group))
         exchange = 2 * (group - 1) / group * inside + between * np.where(hosts == 2, pair, 1.0)
-        hidden = hideable / (1 + hideable) * computing
-        found: Floats = computing - hidden + bent(hidden, exchange, bend)
-        return found
+        hidden = hideable / (1 + hideable) * compute_s
+        step_s: Floats = compute_s - hidden + bent(hidden, exchange, bend)
+        return step_s
 
 
 class Mixture:
-    """All growths, fitted to the same points."""
+    """The models for all growths, fitted to the same points."""
 
     def __init__(self, points: Sequence[MeasuredPoint]) -> None:
         self._forms = [Form(growth) for growth in GROWTHS]
         for form in self._forms:
             form.fit(points)
-        # Points of one placement share what was wrong when it was measured: they say as much as one.
+        # Points of one placement share an error, so together they count as one.
         placements = len({(point.workers, point.hosts) for point in points})
         costs = np.array([max(form.cost, TINY) for form in self._forms])
         likely = np.array(list(GROWTHS.values())) * (costs / costs.min()) ** (-placements / 2)
         self._weights = likely / likely.sum()
 
     def logs(self, points: Sequence[MeasuredPoint]) -> tuple[Floats, Floats]:
-        """Logarithms of the steps, and how far the growths are apart in them (standard deviations)."""
-        told = np.log([form.predict(points) for form in self._forms])
-        mean: Floats = self._weights @ told
-        return mean, np.sqrt(self._weights @ (told - mean) ** 2)
+        """Logarithms of the step times, and their standard deviations over the growths."""
+        logs = np.log([form.predict(points) for form in self._forms])
+        mean: Floats = self._weights @ logs
+        return mean, np.sqrt(self._weights @ (logs - mean) ** 2)
 
 
 class Structural(Predictor):
-    """The mixture, with an interval from what it got wrong when hosts were held out and how unlike the growths are."""
+    """The mixture, with an interval from its error on held-out hosts and the spread of the growths."""
 
     name = "paceline"
 
@@ -131,8 +132,8 @@ class Structural(Predictor):
         self._mixture = Mixture(points)
 
     def predict(self, points: Sequence[MeasuredPoint]) -> Floats:
-        found: Floats = np.exp(self._mixture.logs(points)[0])
-        return found
+        step_s: Floats = np.exp(self._mixture.logs(points)[0])
+        return step_s
 
     def interval(self, points: Sequence[MeasuredPoint]) -> tuple[Floats, Floats]:
         at, (mean, apart) = columns(points), self._mixture.logs(points)
@@ -142,7 +143,7 @@ class Structural(Predictor):
 
 
 def _inner_error(points: Sequence[MeasuredPoint]) -> float:
-    """Of the most hosts, predicted from the others: what 90 % of the errors stay below."""
+    """90 % quantile of the errors when the points with the most hosts are predicted from the others."""
     most = max(point.hosts for point in points)
     few = [point for point in points if point.hosts < most]
     many = [point for point in points if point.hosts == most]

@@ -1,4 +1,4 @@
-"""How wrong the model is: fit on some points, predict the rest, beside what others would have said. Pure."""
+"""Validation: fit on some points, predict the rest, and compare with published baselines. Pure."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from paceline.model.validation.figures import Figures, figures, mean_over_groups
 from paceline.model.validation.structural import Structural
 
 LEAST_ROWS = 10
-"""On each side: a smaller group is shown, and does not count."""
+"""Smallest number of rows on each side; a smaller group is shown but does not count."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class GroupResult:
-    """One group: what each model said of its points."""
+    """The predictions of each model for one group of points."""
 
     group: str
     n_fit: int
     points: tuple[MeasuredPoint, ...]
-    """Those to predict."""
+    """The points to predict."""
     predicted: dict[str, Floats]
-    """Model → seconds."""
+    """Maps a model to its predicted seconds."""
     intervals: tuple[Floats, Floats] | None
-    """Of our model."""
+    """Intervals of our model."""
     noise: float | None
-    """Spread of rows that repeat each other, as a fraction; None where none do."""
+    """Relative spread of repeated rows; None without repeated rows."""
     least_rows: int = LEAST_ROWS
-    """On each side, for the group to count."""
+    """Smallest number of rows on each side for the group to count."""
 
     @property
     def counts(self) -> bool:
@@ -45,11 +45,11 @@ class GroupResult:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Validation:
-    """All groups of a table."""
+    """The results of all groups of a table."""
 
     groups: tuple[GroupResult, ...]
     without_rows: tuple[str, ...]
-    """Groups in which nothing is to be predicted, or nothing to be fitted on."""
+    """Groups without points to predict or with too few to fit, with the reason."""
 
     @property
     def least_rows(self) -> int:
@@ -73,22 +73,22 @@ class Validation:
                     "name": model,
                     **self.overall(model),
                     "groups": [
-                        {"group": one.group, "counts": one.counts, **one.figures(model).to_json()}
-                        for one in self.groups
+                        {"group": group.group, "counts": group.counts, **group.figures(model).to_json()}
+                        for group in self.groups
                     ],
                 }
                 for model in self.models
             ],
             "groups": [
                 {
-                    "group": one.group,
-                    "counts": one.counts,
-                    "n_fit": one.n_fit,
-                    "n_predicted": len(one.points),
-                    "noise": one.noise,
-                    "points": _points(one),
+                    "group": group.group,
+                    "counts": group.counts,
+                    "n_fit": group.n_fit,
+                    "n_predicted": len(group.points),
+                    "noise": group.noise,
+                    "points": _points(group),
                 }
-                for one in self.groups
+                for group in self.groups
             ],
             "without_rows": list(self.without_rows),
             "least_rows": self.least_rows,
@@ -115,45 +115,45 @@ def _points(group: GroupResult) -> list[dict[str, object]]:
 def validate_table(
     points: Sequence[MeasuredPoint], fits: Callable[[MeasuredPoint], bool], say: Callable[[str], None] = lambda _: None
 ) -> Validation:
-    """Each group by itself: fitted on the points that match, judged on the rest."""
+    """Fit each group on the points that match, and judge it on the rest."""
     names = list(dict.fromkeys(point.group for point in points))
     results, without = [], []
     for name in names:
-        mine = [point for point in points if point.group == name]
-        known = [point for point in mine if fits(point)]
-        asked = [point for point in mine if not fits(point)]
-        if not asked or len(known) < 3:
-            why = "nothing to predict" if not asked else f"{len(known)} row(s) to fit on"
+        members = [point for point in points if point.group == name]
+        fitted = [point for point in members if fits(point)]
+        held_out = [point for point in members if not fits(point)]
+        if not held_out or len(fitted) < 3:
+            why = "nothing to predict" if not held_out else f"only {len(fitted)} row(s) to fit"
             without.append(f"{name}: {why}")
             continue
-        say(f"{name}: {len(known)} rows fitted, {len(asked)} predicted")
-        results.append(_result(name, known, asked, mine))
+        say(f"{name}: {len(fitted)} rows fitted, {len(held_out)} predicted")
+        results.append(_result(name, fitted, held_out, members))
     return Validation(groups=tuple(results), without_rows=tuple(without))
 
 
 def _result(
-    name: str, known: Sequence[MeasuredPoint], asked: Sequence[MeasuredPoint], mine: Sequence[MeasuredPoint]
+    name: str, fitted: Sequence[MeasuredPoint], held_out: Sequence[MeasuredPoint], members: Sequence[MeasuredPoint]
 ) -> GroupResult:
     predicted: dict[str, Floats] = {}
     intervals = None
     makers: list[type[Predictor]] = [Structural, *BASELINES]
     for make in makers:
         model = make()
-        model.fit(known)
-        predicted[model.name] = np.maximum(model.predict(asked), 1e-12)
-        intervals = intervals or model.interval(asked)
+        model.fit(fitted)
+        predicted[model.name] = np.maximum(model.predict(held_out), 1e-12)
+        intervals = intervals or model.interval(held_out)
     return GroupResult(
         group=name,
-        n_fit=len(known),
-        points=tuple(asked),
+        n_fit=len(fitted),
+        points=tuple(held_out),
         predicted=predicted,
         intervals=intervals,
-        noise=noise_floor(mine),
+        noise=noise_floor(members),
     )
 
 
 def noise_floor(points: Sequence[MeasuredPoint]) -> float | None:
-    """Mean absolute deviation, relative, of rows of the same configuration from their mean."""
+    """Mean relative deviation of rows of the same configuration from their mean; None without repeated rows."""
     same: dict[tuple[object, ...], list[float]] = {}
     for point in points:
         key = (point.workers, point.hosts, point.batch, point.row.get("placement"))
