@@ -113,7 +113,7 @@ def explain(
 
 def explain_among(
     subject: Subject,
-    others: Sequence[Subject],
+    measured: Sequence[Subject],
     *,
     label: str,
     experiment: Text,
@@ -124,7 +124,7 @@ def explain_among(
 
     Args:
         subject: the trial.
-        others: all measured trials.
+        measured: all measured trials, this one included.
         label: the name under which the trial is shown.
         experiment: writes a study file from a question and changed axes.
         graph: the graph that is trained; None if it is not available.
@@ -137,7 +137,7 @@ def explain_among(
     return explain(
         subject,
         label=label,
-        smaller=smallest_of(subject, others),
+        smaller=smallest_of(subject, measured),
         experiment=experiment,
         yardsticks=[yardstick for yardstick in yardsticks if yardstick is not None],
     )
@@ -171,7 +171,7 @@ def _slow_host(subject: Subject) -> str | None:
     return name if len(set(hosts.values())) > 1 else f"{name}, rank {subject.spent.slowest}"
 
 
-def smallest_of(subject: Subject, others: Sequence[Subject]) -> Subject | None:
+def smallest_of(subject: Subject, measured: Sequence[Subject]) -> Subject | None:
     """Returns the trial with the fewest workers that differs from this one in size only; None if it is this one."""
 
     def key(sized: Subject) -> tuple[object, ...]:
@@ -194,7 +194,7 @@ def smallest_of(subject: Subject, others: Sequence[Subject]) -> Subject | None:
     network = subject.trial.cluster.network
     alike = [
         candidate
-        for candidate in others
+        for candidate in measured
         if key(candidate) == key(subject)
         and (candidate.trial.cluster.hosts == 1 or candidate.trial.cluster.network == network)
     ]

@@ -15,36 +15,36 @@ from paceline.recommend.switching import switching
 from paceline.stats.estimate import Estimate
 
 
-def advise(known: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]] | None = None) -> Advice:
+def advise(basis: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]] | None = None) -> Advice:
     """Recommends a configuration.
 
     Args:
-        known: the records, calibrations and fairness proofs of a study.
+        basis: the records, calibrations and fairness proofs of a study.
         wish: the goal, prices and limits.
         findings: trial id → its bottlenecks.
 
     Raises:
         PacelineError: no configuration has enough runs, or the wish names something that was not measured.
     """
-    return advice_of(survey(known, wish), known, wish, findings or {})
+    return advice_of(survey(basis, wish), basis, wish, findings or {})
 
 
-def advice_of(ranking: Survey, known: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]]) -> Advice:
+def advice_of(ranking: Survey, basis: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]]) -> Advice:
     """Turns a survey into advice."""
-    present, *choices = choices_of([ranking.present.trial, *(place.trial for place in ranking.ranked)], known.catalog)
+    present, *choices = choices_of([ranking.present.trial, *(place.trial for place in ranking.ranked)], basis.catalog)
     ranked = tuple(
         _recommendation(
-            candidate, choice, present, ranking, known, wish, tied=tied, because=_because(candidate, findings)
+            candidate, choice, present, ranking, basis, wish, tied=tied, because=_because(candidate, findings)
         )
         for candidate, choice, tied in zip(ranking.ranked, choices, ranking.tied, strict=True)
     )
-    trials, obstacles = to_try(ranking, known)
+    trials, obstacles = to_try(ranking, basis)
     return Advice(
         goal=wish.goal.name,
         sentence=_sentence(ranking, ranked, present, wish),
         ranked=ranked,
         front=front(ranking.ranked, wish.prices),
-        settling=experiment(known.study, trials, known.catalog) if trials else "",
+        settling=experiment(basis.study, trials, basis.catalog) if trials else "",
         not_considered=(*ranking.not_considered, *(f"cannot be tried here: {why}" for why in obstacles)),
     )
 
@@ -73,7 +73,7 @@ def _recommendation(
     choice: Choice,
     present: Choice,
     ranking: Survey,
-    known: Known,
+    basis: Known,
     wish: Wish,
     *,
     tied: bool,
@@ -90,7 +90,7 @@ def _recommendation(
         because=because,
         switching=switching(present, choice),
         trial=candidate.trial.id if candidate.was_run else None,
-        experiment="" if candidate.was_run else experiment(known.study, [candidate.trial], known.catalog),
+        experiment="" if candidate.was_run else experiment(basis.study, [candidate.trial], basis.catalog),
     )
 
 

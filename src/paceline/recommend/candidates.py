@@ -90,11 +90,11 @@ def task(trial: Trial) -> tuple[str, str, str, str]:
     return trial.workload.graph, trial.workload.input, trial.cluster.site, trial.cluster.device
 
 
-def measured(known: Known) -> tuple[list[Candidate], list[str]]:
+def measured(basis: Known) -> tuple[list[Candidate], list[str]]:
     """Returns one candidate per configuration with at least two successful runs, and sentences on what was left out."""
     candidates: dict[tuple[str, str | None, str | None], Candidate] = {}
     reasons: dict[str, list[str]] = {}
-    for runs, row in zip(known.runs, known.comparison.rows, strict=True):
+    for runs, row in zip(basis.runs, basis.comparison.rows, strict=True):
         rounds = _rounds(runs)
         if len(rounds) < 2:
             if why := _too_little(row, rounds, runs):
@@ -125,9 +125,9 @@ def _first_of(labels: Sequence[str]) -> str:
     return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more"
 
 
-def were_run(known: Known) -> set[str]:
+def were_run(basis: Known) -> set[str]:
     """Returns the identities of all trials that were run, including failed ones: these are not predicted."""
-    return {identity(runs.trial) for runs in known.runs if runs.measured or runs.failed}
+    return {identity(runs.trial) for runs in basis.runs if runs.measured or runs.failed}
 
 
 def _rounds(runs: Runs) -> dict[int, float]:

@@ -30,20 +30,20 @@ class Forecasts:
     """Sentences on what is not predicted, and why."""
 
 
-def forecasts(known: Known, wish: Wish, present: Candidate) -> Forecasts:
+def forecasts(basis: Known, wish: Wish, present: Candidate) -> Forecasts:
     """Predicts the configurations within the limits that could replace the present choice and were not run."""
     predicted: dict[str, Candidate] = {}
     left_out: list[str] = []
-    run = were_run(known)
-    if not known.calibrations:
+    run = were_run(basis)
+    if not basis.calibrations:
         left_out.append("configurations that were not run: there is no model yet; fit it: paceline calibrate STUDY")
-    for calibration in known.calibrations:
-        members = [runs for runs in known.runs if runs.measured and _taught(runs, calibration)]
+    for calibration in basis.calibrations:
+        members = [runs for runs in basis.runs if runs.measured and _taught(runs, calibration)]
         if not members and calibration.family.graph == present.trial.workload.graph:
             left_out.append(f"{calibration.family.label}: its calibration rests on runs that are not in this store")
         if not members or not _wanted(members[0].trial, wish, present.trial):
             continue
-        family = _Family(calibration=calibration, members=members, known=known, run=run)
+        family = _Family(calibration=calibration, members=members, basis=basis, run=run)
         for trial in family.asked(wish, left_out):
             for candidate in family.variants(trial, wish, left_out):
                 predicted.setdefault(candidate.identity, candidate)
@@ -74,20 +74,20 @@ class _Family:
 
     calibration: Calibration
     members: Sequence[Runs]
-    known: Known
+    basis: Known
     run: set[str]
     """The identities of the configurations that were run."""
 
     @property
     def catalog(self) -> Catalog:
-        return self.known.catalog
+        return self.basis.catalog
 
     def asked(self, wish: Wish, left_out: list[str]) -> Sequence[Trial]:
         """Returns the trials of the family that the wish asks for."""
         if wish.among:
             return [trial for trial in wish.among if in_family(self.calibration, trial)]
         # The range starts from the trials of the study. If tries counted, each would extend the range of the next.
-        own = [runs.trial for runs in self.members if runs.trial.id not in self.known.tries]
+        own = [runs.trial for runs in self.members if runs.trial.id not in self.basis.tries]
         if not own:
             return []
         family_grid = grid(self.calibration, own, wish.within, self.catalog)

@@ -65,9 +65,9 @@ class Goal:
             return throughput.times(scale, self.unit)
         return throughput.over(scale * _required(prices.epoch), self.unit)
 
-    def worth(self, hosts: int, others: int) -> float:
-        """Returns the gain of using `hosts` hosts instead of `others` at the same throughput."""
-        return others / hosts if self.per_host else 1.0
+    def worth(self, hosts: int, reference_hosts: int) -> float:
+        """Returns the gain of using `hosts` hosts instead of `reference_hosts` at the same throughput."""
+        return reference_hosts / hosts if self.per_host else 1.0
 
     def text(self, value: Estimate) -> str:
         """Returns a value with its interval and unit, e.g. "812 (790–840) samples/s"."""

@@ -93,16 +93,16 @@ def _at_size(trial: Trial) -> str:
     return f"framework for {trial.workload.name}, {size}, batch {batch}{link}"
 
 
-def held_out(contest: str, rows: Sequence[Candidate], known: Known, without: Callable[[str], Known]) -> Regret | None:
+def held_out(contest: str, rows: Sequence[Candidate], basis: Known, without: Callable[[str], Known]) -> Regret | None:
     """Returns the regret of one contest; None if fewer than two of its configurations may be ranked.
 
     Args:
         contest: the question, in words.
         rows: the measured configurations of the contest.
-        known: the data of all runs.
+        basis: the data of all runs.
         without: trial id → the data of all runs except those of that trial.
     """
-    ranked, _ = one_list(rows, rows[0], Wish(), known.fairness)
+    ranked, _ = one_list(rows, rows[0], Wish(), basis.fairness)
     if len(ranked) < 2:
         return None
     truth: Mapping[str, Candidate] = {candidate.identity: candidate for candidate in ranked}
@@ -118,5 +118,5 @@ def held_out(contest: str, rows: Sequence[Candidate], known: Known, without: Cal
         chosen=chosen,
         predicted=best.identity in {candidate.identity for candidate in ranking.ranked},
         lost=regret(chosen.throughput.value, best.throughput.value),
-        told_apart=chosen is not best and not cannot_be_told_apart(best, chosen, THROUGHPUT, known.comparison),
+        told_apart=chosen is not best and not cannot_be_told_apart(best, chosen, THROUGHPUT, basis.comparison),
     )

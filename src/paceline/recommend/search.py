@@ -35,21 +35,21 @@ class Survey:
     """Sentences on what was not considered, and why."""
 
 
-def survey(known: Known, wish: Wish) -> Survey:
+def survey(basis: Known, wish: Wish) -> Survey:
     """Ranks everything that was measured or can be predicted.
 
     Raises:
         PacelineError: no configuration has enough runs, or the wish names something that was not measured.
     """
-    rows, left_out = measured(known)
-    present = present_of(rows, wish, known)
+    rows, left_out = measured(basis)
+    present = present_of(rows, wish, basis)
     _check_names(rows, wish)
-    predicted = forecasts(known, wish, present)
-    candidates, apart = one_list([*rows, *predicted.candidates], present, wish, known.fairness)
+    predicted = forecasts(basis, wish, present)
+    candidates, apart = one_list([*rows, *predicted.candidates], present, wish, basis.fairness)
     inside, outside = _within(candidates, wish)
     ranked = tuple(sorted(inside, key=lambda candidate: _merit(candidate, wish.goal), reverse=True))
     tied = tuple(
-        place > 0 and cannot_be_told_apart(ranked[0], candidate, wish.goal, known.comparison)
+        place > 0 and cannot_be_told_apart(ranked[0], candidate, wish.goal, basis.comparison)
         for place, candidate in enumerate(ranked)
     )
     return Survey(
@@ -57,7 +57,7 @@ def survey(known: Known, wish: Wish) -> Survey:
     )
 
 
-def present_of(rows: Sequence[Candidate], wish: Wish, known: Known) -> Candidate:
+def present_of(rows: Sequence[Candidate], wish: Wish, basis: Known) -> Candidate:
     """Returns the measured configuration that others are compared with: as asked for, else the first of the study.
 
     Raises:
@@ -65,7 +65,7 @@ def present_of(rows: Sequence[Candidate], wish: Wish, known: Known) -> Candidate
     """
     if not rows:
         raise PacelineError(
-            f"{known.study.source}: at least two successful runs of a configuration are needed",
+            f"{basis.study.source}: at least two successful runs of a configuration are needed",
             hint="measure it: paceline run STUDY   or more often: paceline run STUDY --again",
         )
     if wish.present is not None:
@@ -79,12 +79,12 @@ def present_of(rows: Sequence[Candidate], wish: Wish, known: Known) -> Candidate
     wanted = wish.within.model or tuple(models)
     if len(wanted) > 1:
         raise PacelineError(
-            f"{known.study.source}: trains {len(models)} models, but a recommendation is for one",
+            f"{basis.study.source}: trains {len(models)} models, but a recommendation is for one",
             hint=f"add --within model={next(iter(wanted))}   models: {', '.join(wanted)}",
         )
     _check_name("model", wanted[0], models)
     of_model = [row for row in rows if row.trial.workload.model == wanted[0]]
-    return next((row for row in of_model if not stands_alone(row, known.fairness)), of_model[0])
+    return next((row for row in of_model if not stands_alone(row, basis.fairness)), of_model[0])
 
 
 def _merit(candidate: Candidate, goal: Goal) -> float:
@@ -197,16 +197,16 @@ def front(ranked: Sequence[Candidate], prices: Prices) -> tuple[int, ...]:
     return tuple(place for place, candidate in enumerate(ranked) if not beaten(candidate))
 
 
-def to_try(ranking: Survey, known: Known) -> tuple[list[Trial], list[str]]:
+def to_try(ranking: Survey, basis: Known) -> tuple[list[Trial], list[str]]:
     """Returns the trials of a small study that tries what is best by prediction only, and why others cannot run."""
     doubtful = [
         candidate
         for place, candidate in enumerate(ranking.ranked)
         if not candidate.was_run and (place == 0 or ranking.tied[place])
     ]
-    possible = [candidate.trial for candidate in doubtful if _cannot_try(candidate.trial, known.catalog) is None]
-    reasons = dict.fromkeys(why for candidate in doubtful if (why := _cannot_try(candidate.trial, known.catalog)))
-    return fitting(known.study, possible, known.catalog, MOST_TRIALS), list(reasons)
+    possible = [candidate.trial for candidate in doubtful if _cannot_try(candidate.trial, basis.catalog) is None]
+    reasons = dict.fromkeys(why for candidate in doubtful if (why := _cannot_try(candidate.trial, basis.catalog)))
+    return fitting(basis.study, possible, basis.catalog, MOST_TRIALS), list(reasons)
 
 
 def _cannot_try(trial: Trial, catalog: Catalog) -> str | None:
