@@ -70,7 +70,7 @@ def by_roofline(step_s: float, *, flops: float, moved_bytes: float, peak: Peak, 
 
 
 def roofline_of(trial: Trial, step_s: float, graph: Graph | None, peak: Peak | None) -> Yardstick | None:
-    """Compares a trial's step with the roofline; None if the peak or graph is unknown, or it did not run on CPUs."""
+    """Compares a trial's step with the roofline; None if the peak or graph is unknown, or if no CPU computed it."""
     if peak is None or graph is None or trial.framework.simulated or trial.cluster.device != "cpu":
         return None
     per_sample, batch = cost(graph), trial.workload.batch_per_worker

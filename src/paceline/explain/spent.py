@@ -58,7 +58,7 @@ class Spent:
 
 
 def mean_step_s(records: Sequence[Record]) -> float:
-    """Returns the step time of a trial as a comparison shows it: the geometric mean over runs, in real time."""
+    """Returns the step time as a comparison shows it: the geometric mean over runs, in the emulated cluster's time."""
     steps = [summary.step_s for record in records if (summary := summarize(record)) is not None]
     return mean_interval(steps).value * records[0].trial.cluster.pace.true_scale
 

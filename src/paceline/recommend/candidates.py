@@ -131,7 +131,7 @@ def were_run(basis: Known) -> set[str]:
 
 
 def _rounds(runs: Runs) -> dict[int, float]:
-    """Returns round → samples per second, corrected for the slow motion of an emulated site."""
+    """Returns round → samples per second, in the time of the emulated cluster."""
     scale = runs.trial.cluster.pace.true_scale
     return {repeat: value / scale for repeat, value in runs.by_round("throughput").items()}
 
