@@ -163,7 +163,7 @@ def test_without_a_calibration_what_was_measured_is_ranked(tmp_path: Path) -> No
     [
         (["--within", "wokers<=8"], "no such limit"),
         (["--within", "workers<=few"], "whole number"),
-        (["--within", "framework=torch"], "nothing like it was measured"),
+        (["--within", "framework=torch"], "no such framework was measured"),
         (["--goal", "speed"], "no such goal"),
         (["--goal", "cost", "--epoch", "50000"], "needs --price"),
         (["--goal", "energy"], "needs --epoch SAMPLES and --power"),

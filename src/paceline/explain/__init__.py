@@ -1,1 +1,1 @@
-"""Why a step takes as long as it does, in words with evidence. Pure: reads records and calibrations, runs nothing."""
+"""Explains in words and with evidence why a step takes as long as it does. Pure: reads records, runs nothing."""

@@ -1,4 +1,4 @@
-"""What to do about each cause, as far as a study can do it, with what the model says it would bring. Pure."""
+"""Proposes a remedy for each cause, with the gain that the model predicts. Pure."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ from paceline.stats.estimate import Estimate
 from paceline.units import format_bytes
 
 FASTER = 3.0
-"""A link is proposed that is at least so many times as fast: the next name in the list is often hardly one."""
+"""Only links at least this many times as fast are proposed: the next name in the list is often hardly faster."""
 LEAST_LEFT = 0.01
-"""Of a step, when a cause is gone."""
+"""The smallest fraction of a step that may remain when a cause is removed."""
 BUCKET_KNOB = "bucket_bytes"
-"""What every framework that sends gradients in buckets calls their size."""
+"""The knob for the bucket size; every framework that sends gradients in buckets uses this name."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """What a change starts from."""
+    """The trial that a remedy is proposed for, with what was measured of it."""
 
     trial: Trial
     setting: ModelledTrial
     cores: int | None
-    """Of a host, for all of its workers; None: not known."""
+    """The cores of a host that all of its workers share; None if unknown."""
     slow_host: str | None = None
-    """Whose rank is slower for good."""
+    """The host whose rank is consistently slower; None if there is none."""
     measured: Mapping[str, float] = field(default_factory=dict)
-    """Cause → its part of the step, where timers tell it."""
+    """Cause → its measured share of the step, for the causes that timers cover."""
 
 
 def change_for(cause: str, case: Case) -> Remedy | None:
-    """What to change; None where nobody knows."""
+    """Returns the remedy for a cause, or None if there is none."""
     return CHANGES[cause](case) if cause in CHANGES else None
 
 
@@ -59,20 +59,22 @@ def _input(case: Case) -> Remedy:
     workload, cluster = case.trial.workload, case.trial.cluster
     if workload.input != "pipeline":
         return Remedy(
-            words="fetch the next batch while the step computes, or make it cheaper to read",
+            words="prefetch the next batch during the step, or make samples cheaper to load",
             what_if="input=x2",
             gain=_predicted(case, "input=x2"),
         )
     if case.cores and case.cores > cluster.workers_per_host * cluster.threads_per_worker:
-        more = max(1, workload.loader_workers * 2)
+        loaders = max(1, workload.loader_workers * 2)
+        processes = "process" if loaders == 1 else "processes"
         return Remedy(
-            words=f"feed it by {more} loader processes a worker instead of {workload.loader_workers}",
-            axes={"workload.loader_workers": more},
-            what_if=f"loaders={more}",
-            gain=_loaded(case, f"loaders={more}"),
+            words=f"use {loaders} loader {processes} per worker instead of {workload.loader_workers}",
+            axes={"workload.loader_workers": loaders},
+            what_if=f"loaders={loaders}",
+            gain=_loaded(case, f"loaders={loaders}"),
         )
     return Remedy(
-        words="prepare samples once and keep them in memory: loader processes would take the cores that compute",
+        words="preprocess the samples once and keep them in memory: more loader processes would take cores from "
+        "computation",
         axes={"workload.input": "resident", "workload.loader_workers": 0},
         what_if="input=x1000",
         gain=_without_input(case),
@@ -80,15 +82,20 @@ def _input(case: Case) -> Remedy:
 
 
 def _loaded(case: Case, what_if: str) -> Estimate:
-    """What more loaders bring: perhaps nothing, where they take what computing needs; at most what no input would."""
+    """Predicts the gain of more loaders.
+
+    The lower end is no gain, because loaders may take cores from computation. The upper end is a step without input.
+    """
     gain = _predicted(case, what_if)
     low, high = gain.interval
     return replace(gain, low=min(low, 1.0), high=max(high, _without_input(case).interval[1]))
 
 
 def _without_input(case: Case) -> Estimate:
-    """Timers know this trial's input better than a model of all sizes. At most, what input takes from computing (cores,
-    caches) is gone with it.
+    """Predicts the gain of a step without input.
+
+    The trial's own timers are preferred to the model, which is fitted to all sizes. The upper end also removes the
+    cores and caches that input takes from computation.
     """
     modelled = case.setting.gain([INPUT])
     low, (_, high) = modelled.interval[0], case.setting.gain([INPUT, CONTENTION]).interval
@@ -105,20 +112,23 @@ def _bandwidth(case: Case) -> Remedy:
     rate = network.bandwidth_bytes_per_s if network else None
     faster = [
         name
-        for name, one in NETWORKS.items()
-        if rate and one.latency_s is None and one.bandwidth_bytes_per_s and one.bandwidth_bytes_per_s >= FASTER * rate
+        for name, link in NETWORKS.items()
+        if rate
+        and link.latency_s is None
+        and link.bandwidth_bytes_per_s
+        and link.bandwidth_bytes_per_s >= FASTER * rate
     ]
     if rate and faster:
         wanted = NETWORKS[faster[0]].bandwidth_bytes_per_s or rate
         what_if = f"bandwidth=x{wanted / rate:g}"
         return Remedy(
-            words=f"take a faster link: {faster[0]}",
+            words=f"use a faster network: {faster[0]}",
             axes={"cluster.network": faster[0]},
             what_if=what_if,
             gain=_predicted(case, what_if),
         )
     return Remedy(
-        words="send fewer bytes (fp16 gradients, exchange every few steps) or take a faster link",
+        words="send fewer bytes (fp16 gradients, gradient accumulation) or use a faster network",
         what_if="compression=fp16",
         gain=_predicted(case, "compression=fp16"),
     )
@@ -135,14 +145,14 @@ def _latency(case: Case) -> Remedy:
             gain=_ratio(setting, conditions),
         )
     return Remedy(
-        words="take links with less latency, or exchange less often (gradient accumulation)",
+        words="use a network with lower latency, or exchange less often (gradient accumulation)",
         what_if="latency=x0.5",
         gain=_predicted(case, "latency=x0.5"),
     )
 
 
 def _larger_buckets(setting: ModelledTrial) -> tuple[float, Conditions]:
-    """(bytes, conditions) with the best bucket that is known; where buckets just split the message, all in one."""
+    """Returns the best bucket size in bytes and the conditions with it; a single bucket if no best size is known."""
     conditions = setting.conditions
     whole = float(conditions.sizes.sum())
     if (best := best_bucket(setting.calibration, conditions)) is not None:
@@ -159,21 +169,21 @@ def _contention(case: Case) -> Remedy:
         crowd = cluster.threads_per_worker / threads
         left = max(1 - case.measured.get(CONTENTION, 0.0), LEAST_LEFT)
         return Remedy(
-            words=f"use {threads} thread{'s' if threads > 1 else ''} a worker: {wanted} threads want {case.cores} core"
-            f"{'s' if case.cores > 1 else ''}",
+            words=f"use {threads} thread{'s' if threads > 1 else ''} per worker: {wanted} threads compete for "
+            f"{case.cores} core{'s' if case.cores > 1 else ''}",
             axes={"cluster.threads_per_worker": threads},
-            # Threads that just take turns lose nothing; of those that spin while others want the core, nobody can tell
-            # how much of what they compute is spinning.
+            # Threads that only take turns lose nothing. Threads that spin while others need the core lose an unknown
+            # part of their time, so the upper end counts all of it.
             gain=promised(1 / left, 1.0, crowd / left),
         )
-    return Remedy(words="give computing and communication cores of their own, or use fewer threads", gain=None)
+    return Remedy(words="give computation and communication separate cores, or use fewer threads", gain=None)
 
 
 def _overhead(case: Case) -> Remedy:
     batch, setting = case.trial.workload.batch_per_worker * 2, case.setting
     gain = _ratio(setting, setting.conditions.change(batch=setting.conditions.batch * 2), samples=2.0)
     return Remedy(
-        words=f"do more in each step: batch {batch} a worker (check the accuracy: the global batch changes), or "
+        words=f"do more work per step: batch {batch} per worker (the global batch changes, so check the accuracy), or "
         "compile the step",
         axes={"workload.batch_per_worker": batch},
         gain=gain,
@@ -184,12 +194,12 @@ def _straggler(case: Case) -> Remedy:
     gain = case.setting.gain([STRAGGLER])
     if case.slow_host:
         return Remedy(
-            words=f"look at host {case.slow_host}, or leave it out: its worker is slower for good",
+            words=f"check host {case.slow_host}, or leave it out: its worker is consistently slower",
             what_if="stragglers=none",
             gain=gain,
         )
     return Remedy(
-        words="find what makes workers take turns in being slow: pin them, stop what runs beside them",
+        words="find out why the slowest worker changes from step to step: pin workers to cores, stop other programs",
         what_if="stragglers=none",
         gain=gain,
     )
@@ -197,7 +207,7 @@ def _straggler(case: Case) -> Remedy:
 
 def _compute(case: Case) -> Remedy:
     return Remedy(
-        words="only faster computing helps: a device twice as fast, lower precision, a compiled step, or more workers",
+        words="only faster computation helps: a faster device, lower precision, a compiled step, or more workers",
         what_if="compute=x2",
         gain=_predicted(case, "compute=x2"),
     )
@@ -215,7 +225,7 @@ CHANGES: dict[str, Callable[[Case], Remedy]] = {
 
 
 def _predicted(case: Case, what_if: str) -> Estimate:
-    """Step now ÷ step after a change, by the model."""
+    """Predicts the step now ÷ the step after a change."""
     setting = case.setting
     calibration, conditions = changed(setting.calibration, setting.conditions, parse_changes(what_if))
     return _ratio(setting, conditions, calibration)
@@ -224,7 +234,14 @@ def _predicted(case: Case, what_if: str) -> Estimate:
 def _ratio(
     setting: ModelledTrial, conditions: Conditions, after: Calibration | None = None, *, samples: float = 1.0
 ) -> Estimate:
-    """Throughput under other conditions ÷ throughput now; `samples` times as many a step."""
+    """Predicts the throughput under other conditions ÷ the throughput now.
+
+    Args:
+        setting: the trial as it is.
+        conditions: the changed conditions.
+        after: the changed calibration; None if it does not change.
+        samples: the samples per step after the change ÷ before.
+    """
     before = setting.calibration
     after = after or before
 

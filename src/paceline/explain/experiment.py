@@ -1,4 +1,4 @@
-"""The study that would confirm a finding: the trial as it was beside the same with one thing changed. Pure."""
+"""Writes the study that would confirm a finding: the trial as it was run, and the same with one change. Pure."""
 
 from __future__ import annotations
 
@@ -10,15 +10,16 @@ from paceline.plan.axes import axes_of
 from paceline.spec import Repeats, Study, study_text
 
 REPEATS = Repeats(minimum=5, maximum=5)
-"""Runs of each side: the fewest whose interval is of use."""
+"""Runs per side: the smallest number that gives a useful interval."""
 
 
 def experiment_for(study: Study, trial: Trial, catalog: Catalog) -> Text:
-    """Makes study files that change one thing of a trial."""
+    """Returns a function that writes study files with one change of a trial."""
     present = {key: values[0] for key, values in axes_of(trial, study, catalog).items()}
 
     def text(question: str, changed: Mapping[str, object]) -> str:
-        # A file cannot name a default among other values: the change then stands alone, beside what is recorded.
+        # A file cannot list a default among other values. The study then holds the change alone: the other side is
+        # recorded already.
         both = {key: value if present.get(key) is None else (present[key], value) for key, value in changed.items()}
         return study_text(
             study,

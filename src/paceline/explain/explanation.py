@@ -1,4 +1,4 @@
-"""All that is said about one trial: where its step goes, what holds it back, what it loses by its size. Plain data."""
+"""The explanation of one trial: its step by cause, its bottlenecks and its loss of efficiency. Plain data."""
 
 from __future__ import annotations
 
@@ -11,79 +11,79 @@ from paceline.stats.known_by import KnownBy
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Share:
-    """The part of the step that one cause takes on its critical path."""
+    """The fraction of the step that one cause takes on the critical path."""
 
     cause: str
     measured: float | None
-    """From timers of the runs; None where they cannot tell it."""
+    """The share by the timers of the runs; None if they do not cover this cause."""
     modelled: float
-    """By the calibrated model."""
+    """The share by the calibrated model."""
 
     @property
     def best(self) -> float:
-        """What was measured, else what the model says."""
+        """The measured share if there is one, else the modelled share."""
         return self.modelled if self.measured is None else self.measured
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Rung:
-    """If one resource were infinitely fast, those of the rungs above being so already."""
+    """The step if one resource were infinitely fast, as those of all earlier rungs are already."""
 
     cause: str
     step_s: float
     faster: float
-    """Step as it is ÷ step with this rung and all above it."""
+    """The present step ÷ the step without this cause and those of all earlier rungs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EfficiencyLoss:
-    """What is lost between two sizes, split by cause."""
+    """The efficiency that is lost between two sizes, split by cause."""
 
     from_workers: int
     to_workers: int
     efficiency: float
-    """Throughput a worker at the larger size over that at the smaller."""
+    """Throughput per worker at the larger size ÷ that at the smaller size."""
     parts: Mapping[str, float]
-    """Cause → its part of the loss; they sum up to 1. Below zero: it makes up for others."""
+    """Cause → its fraction of the loss. They sum to 1; a negative one offsets others."""
     by: KnownBy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Yardstick:
-    """Whether a number is normal, against one measure."""
+    """Whether the step time is normal by one reference."""
 
     name: str
     """"roofline", "model" or "earlier runs"."""
     expected_s: float
-    """A step by this measure."""
+    """The step time that the reference gives."""
     ratio: float
-    """Measured ÷ expected."""
+    """Measured step ÷ expected step."""
     normal: bool
     sentence: str
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Explanation:
-    """One trial."""
+    """Why the step of one trial takes as long as it does."""
 
     trial: str
-    """Id."""
+    """The id of the trial."""
     label: str
     step_s: float
-    """Mean over runs."""
+    """The mean step over all runs."""
     shares: tuple[Share, ...]
-    """One a cause, in the order of CAUSES; the best known of them sum up to 1."""
+    """One share per cause, in the order of CAUSES; their `best` values sum to 1."""
     findings: tuple[Finding, ...]
-    """What holds it back most comes first."""
+    """The bottlenecks, largest first."""
     ladder: tuple[Rung, ...]
-    """Best first: after the first rung, the cause of the second is the next bottleneck."""
+    """The causes in the order in which to remove them: each rung names the next bottleneck."""
     loss: EfficiencyLoss | None
-    """Against the smallest size of its family; None for that one."""
+    """The loss against the smallest size of its family; None for the smallest size itself."""
     yardsticks: tuple[Yardstick, ...]
     simulated: bool = False
-    """Whether its times are drawn from a law: then nothing of it was measured."""
+    """Whether the step times were simulated: then nothing was measured."""
     unknown: tuple[str, ...] = ()
-    """What could not be told, and what to run to know it, in sentences."""
+    """Sentences on what could not be determined, and what to run to determine it."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -94,7 +94,7 @@ class Explanation:
             "findings": [finding.to_json() for finding in self.findings],
             "ladder": [asdict(rung) for rung in self.ladder],
             "loss": {**asdict(self.loss), "parts": dict(self.loss.parts)} if self.loss else None,
-            "yardsticks": [asdict(one) for one in self.yardsticks],
+            "yardsticks": [asdict(yardstick) for yardstick in self.yardsticks],
             "simulated": self.simulated,
             "unknown": list(self.unknown),
         }

@@ -1,4 +1,4 @@
-"""A claim about what holds training back: what it is bound by, the evidence, and what could be gained. Plain data."""
+"""A finding: a bottleneck of a trial, with the evidence, the possible gain and the remedy. Plain data."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from paceline.stats.known_by import MODELLED, KnownBy
 
 COPY = "copy"
 CAUSES = (INPUT, COPY, COMPUTE, LATENCY, BANDWIDTH, CONTENTION, OVERHEAD, STRAGGLER)
-"""What a moment of a step can be spent on, in the order in which a reader wants them."""
+"""The causes that the time of a step is attributed to, in the order of display."""
 
 
 def promised(value: float, low: float, high: float) -> Estimate:
-    """A gain that follows from the trial's own timers and plain bounds."""
+    """Returns a gain that follows from the trial's own timers and simple bounds."""
     return Estimate(value=value, low=low, high=high, level=LEVEL, unit="1", by=MODELLED, n_runs=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Number:
-    """One number behind a claim."""
+    """One number that a finding rests on."""
 
     name: str
-    """In words."""
+    """What the number is, in words."""
     value: float
     unit: str
-    """SI, "1" for a fraction, or what is counted."""
+    """An SI unit, "1" for a fraction, or the things counted."""
     by: KnownBy
     """MEASURED, SIMULATED, DERIVED, MODELLED or GUESSED."""
 
@@ -41,13 +41,13 @@ class Remedy:
     """What to do about a finding."""
 
     words: str
-    """In the imperative: "send gradients in larger buckets"."""
+    """The remedy in the imperative: "send gradients in larger buckets"."""
     axes: Mapping[str, object] = field(default_factory=dict)
-    """Keys of a study and their new values, e.g. {"cluster.threads_per_worker": 1}; {}: no study can do it."""
+    """Keys of a study and their new values, e.g. {"cluster.threads_per_worker": 1}; {} if no study can apply it."""
     what_if: str = ""
-    """The same for `predict --what-if`; "" where the model has no such input."""
+    """The same change for `predict --what-if`; "" if the model has no such input."""
     gain: Estimate | None = None
-    """Throughput after it ÷ before, as far as that can be said ahead."""
+    """The predicted throughput after the remedy ÷ before; None if it cannot be predicted."""
 
     def to_json(self) -> dict[str, object]:
         gain = self.gain.to_json() if self.gain else None
@@ -56,27 +56,27 @@ class Remedy:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Finding:
-    """What holds a trial back, in one sentence, with the evidence."""
+    """One bottleneck of a trial, with the evidence."""
 
     cause: str
     """One of CAUSES."""
     sentence: str
-    """As a colleague would say it aloud."""
+    """The finding in one sentence."""
     share: float
-    """Of the step."""
+    """The fraction of the step that the cause takes."""
     gain: Estimate | None
-    """Step now ÷ step without this cause; None where nobody can tell."""
+    """The step now ÷ the step without this cause; None if it cannot be predicted."""
     by: KnownBy
-    """Where the share comes from."""
+    """How the share is known."""
     sure: str
-    """How sure it is, and why, in words."""
+    """How certain the finding is, and why, in words."""
     numbers: tuple[Number, ...]
-    """What it rests on; never empty."""
+    """The numbers that it rests on; never empty."""
     records: tuple[str, ...]
-    """Ids of the runs it rests on; never empty."""
+    """The ids of the runs that it rests on; never empty."""
     change: Remedy | None = None
     experiment: str = ""
-    """A study file (TOML) that would confirm or refute it; "" where no study can."""
+    """A study file (TOML) that would confirm or refute it; "" if no study can."""
 
     def __post_init__(self) -> None:
         if not self.numbers or not self.records:

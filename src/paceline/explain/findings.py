@@ -1,4 +1,4 @@
-"""From shares to findings: what holds a trial back, the largest first, each a sentence with its numbers. Pure."""
+"""Turns shares into findings: one sentence with its numbers per bottleneck, largest first. Pure."""
 
 from __future__ import annotations
 
@@ -15,29 +15,29 @@ from paceline.stats.known_by import DERIVED, MEASURED, MODELLED, SIMULATED, Know
 from paceline.units import format_bytes, format_seconds
 
 WORTH_SAYING = 0.05
-"""Of the step: what takes less holds nothing back."""
+"""The smallest share of the step that is reported as a bottleneck."""
 DISAGREE = 0.10
-"""Shares that differ by more between timers and the model are said to."""
+"""A larger difference between the measured and the modelled share is reported as a disagreement."""
 SPLIT_BY_MODEL = frozenset({LATENCY, BANDWIDTH})
-"""Causes that timers see together and the model tells apart."""
+"""Causes that timers measure together and the model separates."""
 
 SOURCES = {MEASURED: "measured", SIMULATED: "simulated", DERIVED: "derived from separate programs"}
-"""How runs tell the parts of a step, in words."""
+"""How the parts of a step are known → the words for it."""
 
 Text = Callable[[str, Mapping[str, object]], str]
-"""(question, changed axes) → a study file; "" where there is none."""
+"""(question, changed axes) → a study file; "" if there is none."""
 
 
 def findings_of(
     shares: Sequence[Share], spent: Spent | None, case: Case, experiment: Text, runs: Sequence[str]
 ) -> tuple[Finding, ...]:
-    """What holds the trial back; computing comes last, because it is what the step is for."""
-    held = [one for one in shares if one.cause != COMPUTE and one.best >= WORTH_SAYING]
-    held = sorted(held, key=lambda one: -one.best)
-    computing = next(one for one in shares if one.cause == COMPUTE)
-    wanted = [*held, computing] if computing.best >= WORTH_SAYING else held
+    """Returns the bottlenecks of the trial. Computation comes last, because it is the purpose of the step."""
+    losses = [share for share in shares if share.cause != COMPUTE and share.best >= WORTH_SAYING]
+    losses = sorted(losses, key=lambda share: -share.best)
+    computing = next(share for share in shares if share.cause == COMPUTE)
+    reported = [*losses, computing] if computing.best >= WORTH_SAYING else losses
     step = spent.step_s if spent is not None else case.setting.step_s()
-    return tuple(_finding(one, step, spent, case, experiment, runs, alone=not held) for one in wanted)
+    return tuple(_finding(share, step, spent, case, experiment, runs, alone=not losses) for share in reported)
 
 
 def _finding(
@@ -74,17 +74,17 @@ def _by(share: Share, spent: Spent | None) -> KnownBy:
 
 
 def _sure(share: Share, spent: Spent | None) -> str:
-    """How sure it is, in words."""
+    """Says how certain a share is."""
     if share.measured is None or spent is None:
         return "by the model alone: these runs do not time it"
     runs = len(spent.runs)
-    known = runs > 1 and share.cause in spent.spread
-    spread = f" (spread: {spent.spread[share.cause] * 100:.0f} percentage points)" if known else ""
+    has_spread = runs > 1 and share.cause in spent.spread
+    spread = f" (spread: {spent.spread[share.cause] * 100:.0f} percentage points)" if has_spread else ""
     parts = [f"{SOURCES[spent.by]} in {runs} run{'s' if runs > 1 else ''}{spread}"]
     if share.cause in SPLIT_BY_MODEL:
         parts.append("split into latency and bandwidth by the model")
     if abs(share.measured - share.modelled) > DISAGREE:
-        parts.append(f"but the model would say {share.modelled:.0%}: distrust one of the two")
+        parts.append(f"but the model says {share.modelled:.0%}: treat this share with caution")
     else:
         parts.append(f"and the model says {share.modelled:.0%}")
     return ", ".join(parts)
@@ -92,25 +92,27 @@ def _sure(share: Share, spent: Spent | None) -> str:
 
 def _numbers(share: Share, step_s: float, case: Case) -> tuple[Number, ...]:
     source: KnownBy = SIMULATED if case.trial.framework.simulated else MEASURED
-    found = [Number(name="step", value=step_s, unit="s", by=source)]
+    numbers = [Number(name="step", value=step_s, unit="s", by=source)]
     if share.measured is not None:
-        found.append(Number(name=f"{share.cause}, of the step", value=share.measured, unit="1", by=source))
-    found.append(Number(name=f"{share.cause}, by the model", value=share.modelled, unit="1", by=MODELLED))
+        numbers.append(Number(name=f"{share.cause}, of the step", value=share.measured, unit="1", by=source))
+    numbers.append(Number(name=f"{share.cause}, by the model", value=share.modelled, unit="1", by=MODELLED))
     conditions = case.setting.conditions
     if share.cause in SPLIT_BY_MODEL and conditions.messages:
-        found.append(Number(name="bytes exchanged", value=conditions.exchanged, unit="B", by=source))
-        found.append(Number(name="messages a step", value=float(len(conditions.messages)), unit="messages", by=source))
+        numbers.append(Number(name="bytes exchanged", value=conditions.exchanged, unit="B", by=source))
+        numbers.append(
+            Number(name="messages per step", value=float(len(conditions.messages)), unit="messages", by=source)
+        )
         if conditions.bandwidth:
-            found.append(Number(name="bandwidth of a link", value=conditions.bandwidth, unit="B/s", by=MEASURED))
+            numbers.append(Number(name="link bandwidth", value=conditions.bandwidth, unit="B/s", by=MEASURED))
     if share.cause == STRAGGLER:
         slowest = case.setting.calibration.straggling.slowest
-        found.append(Number(name="slowest worker ÷ the others", value=slowest, unit="1", by=DERIVED))
+        numbers.append(Number(name="slowest worker ÷ the others", value=slowest, unit="1", by=DERIVED))
     if share.cause == CONTENTION and case.cores:
         cluster = case.trial.cluster
         threads = float(cluster.threads_per_worker * cluster.workers_per_host)
-        found.append(Number(name="threads of a host", value=threads, unit="threads", by=MEASURED))
-        found.append(Number(name="cores of a host", value=float(case.cores), unit="cores", by=MEASURED))
-    return tuple(found)
+        numbers.append(Number(name="threads per host", value=threads, unit="threads", by=MEASURED))
+        numbers.append(Number(name="cores per host", value=float(case.cores), unit="cores", by=MEASURED))
+    return tuple(numbers)
 
 
 def _sentence(cause: str, share: float, step_s: float, case: Case, *, alone: bool) -> str:

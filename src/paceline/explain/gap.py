@@ -1,4 +1,4 @@
-"""Why one trial is slower than another: which causes make the difference, and which layers, where timed. Pure."""
+"""Explains why one trial is slower than another: by cause, and by layer if layers were timed. Pure."""
 
 from __future__ import annotations
 
@@ -18,13 +18,13 @@ from paceline.stats.known_by import KnownBy, weakest
 from paceline.units import format_seconds
 
 MOST_LAYERS = 5
-"""That are named: those that make most of the difference."""
+"""The number of layers that are reported: those with the largest differences."""
 FORWARD = "forward"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LayerGap:
-    """One layer's forward pass in both."""
+    """The forward pass of one layer in both trials."""
 
     layer: str
     slower_s: float
@@ -36,16 +36,17 @@ class Gap:
     """The difference between two trials."""
 
     slower: str
+    """The label of the slower trial."""
     faster: str
-    """Their labels."""
+    """The label of the faster trial."""
     ratio: float
-    """Step of the slower ÷ of the faster."""
+    """Step of the slower trial ÷ step of the faster one."""
     parts: Mapping[str, float]
-    """Cause → its part of the difference; they sum up to 1. Below zero: there the slower one is ahead."""
+    """Cause → its fraction of the difference. They sum to 1; in a negative one the slower trial is ahead."""
     layers: tuple[LayerGap, ...]
-    """The largest differences first; () where one of them has no layer times."""
+    """Layers by difference, largest first; () if one of the trials has no layer times."""
     differing: tuple[str, ...]
-    """Settings and traits that bear on it: "layout: nhwc | nchw"."""
+    """Settings and traits in which the trials differ: "layout: nhwc | nchw"."""
     by: KnownBy
     sentence: str
 
@@ -55,22 +56,22 @@ class Gap:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Side:
-    """One of the two."""
+    """One of the two trials."""
 
     label: str
     spent: Spent
     setting: ModelledTrial
     layers: Mapping[str, float]
-    """Layer → seconds of its forward pass; {} where they were not timed."""
+    """Layer → seconds of its forward pass; {} if layers were not timed."""
 
 
 def gap_between(slower: Side, faster: Side, differing: Sequence[str]) -> Gap | None:
-    """None where the first is not slower."""
-    theirs, ours = (seconds_by_cause(side.spent, side.setting) for side in (slower, faster))
-    whole = sum(theirs.values()) - sum(ours.values())
+    """Splits the difference of two trials by cause; None if the first is not slower."""
+    slower_s, faster_s = (seconds_by_cause(side.spent, side.setting) for side in (slower, faster))
+    whole = sum(slower_s.values()) - sum(faster_s.values())
     if whole <= 0:
         return None
-    parts = {cause: (theirs[cause] - ours[cause]) / whole for cause in CAUSES}
+    parts = {cause: (slower_s[cause] - faster_s[cause]) / whole for cause in CAUSES}
     most = max(parts, key=lambda cause: parts[cause])
     layers = _layers(slower.layers, faster.layers)
     where = f", most of it in {layers[0].layer}" if layers else ""
@@ -83,17 +84,18 @@ def gap_between(slower: Side, faster: Side, differing: Sequence[str]) -> Gap | N
         layers=layers,
         differing=tuple(differing),
         by=weakest(slower.spent.by, faster.spent.by),
-        sentence=f"{slower.label} takes {format_seconds(whole)} longer a step than {faster.label}: "
+        sentence=f"{slower.label} takes {format_seconds(whole)} longer per step than {faster.label}: "
         f"{min(parts[most], 1.0):.0%} of that is {most}{where}{differ}",
     )
 
 
 def gaps_of(comparison: Comparison, subjects: Sequence[Subject], profiles: Sequence[Record]) -> list[Gap]:
-    """Why the slower one is slower, for every pair of rows that really differ.
+    """Explains every pair of rows that differ by more than noise.
 
     Args:
-        subjects: the trials behind the rows.
-        profiles: runs whose layers were timed one by one.
+        comparison: the rows and the verdicts on them.
+        subjects: the trials of the rows.
+        profiles: runs with layer times.
     """
     by_trial = {subject.trial.id: subject for subject in subjects}
     gaps = []
@@ -120,7 +122,7 @@ def _side(subject: Subject | None, label: str, profiles: Sequence[Record]) -> Si
 
 
 def layer_times(records: Sequence[Record]) -> dict[str, float]:
-    """Layer → seconds of its forward pass, mean over runs, ranks and steps."""
+    """Returns the seconds of each layer's forward pass, averaged over runs, ranks and steps."""
     sums: dict[str, list[float]] = {}
     for record in records:
         if record.layers is None or not record.ok:
@@ -134,4 +136,4 @@ def layer_times(records: Sequence[Record]) -> dict[str, float]:
 
 def _layers(slower: Mapping[str, float], faster: Mapping[str, float]) -> tuple[LayerGap, ...]:
     both = [LayerGap(layer=name, slower_s=slower[name], faster_s=faster[name]) for name in slower if name in faster]
-    return tuple(sorted(both, key=lambda one: one.faster_s - one.slower_s)[:MOST_LAYERS])
+    return tuple(sorted(both, key=lambda layer: layer.faster_s - layer.slower_s)[:MOST_LAYERS])

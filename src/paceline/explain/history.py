@@ -1,4 +1,4 @@
-"""The runs of a trial in time: what they took, and which versions of everything they ran with. Pure."""
+"""Orders the runs of a trial by time, with their step times and the versions that they ran with. Pure."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paceline.record.summary import summarize
 
 
 def history(records: Sequence[Record]) -> dict[str, list[Moment]]:
-    """Trial and machine → all its runs that ended well with numbers."""
+    """Groups all successful runs that have step times by trial and machine."""
     series: dict[str, list[Moment]] = {}
     for record in records:
         moment = _moment(record) if record.ok else None
@@ -20,10 +20,10 @@ def history(records: Sequence[Record]) -> dict[str, list[Moment]]:
 
 
 def before_and_after(records: Sequence[Record]) -> tuple[list[float], list[float]]:
-    """(steps now, steps before): of the last state of tool and environment, and of all earlier ones, on its machine."""
+    """Returns the steps with the present versions and the steps with all earlier versions, on the latest machine."""
     runs = sorted(records, key=lambda record: record.started)
-    here = [record for record in runs if record.machine["id"] == runs[-1].machine["id"]]
-    moments = [moment for record in here if (moment := _moment(record)) is not None]
+    same_machine = [record for record in runs if record.machine["id"] == runs[-1].machine["id"]]
+    moments = [moment for record in same_machine if (moment := _moment(record)) is not None]
     now = [moment.step_s for moment in moments if moment.versions == moments[-1].versions]
     return now, [moment.step_s for moment in moments if moment.versions != moments[-1].versions]
 
@@ -41,7 +41,7 @@ def _moment(record: Record) -> Moment | None:
 
 
 def _versions(record: Record) -> dict[str, str]:
-    """What may make the same trial faster or slower."""
+    """Returns the versions that may make the same trial faster or slower."""
     return {
         "paceline": record.paceline,
         "environment": str(record.environment.get("fingerprint", "")),

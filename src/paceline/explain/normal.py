@@ -1,4 +1,4 @@
-"""Is this number normal? Against what the model says, what the machine can do, and what earlier runs took. Pure."""
+"""Judges whether a step time is normal: by the model, by the machine's roofline and by earlier runs. Pure."""
 
 from __future__ import annotations
 
@@ -18,38 +18,42 @@ from paceline.workloads.graph import Graph
 
 ROOFLINE, MODEL, EARLIER = "roofline", "model", "earlier runs"
 LEAST_OF_ROOFLINE = 0.2
-"""Training on processors usually reaches a fifth to three quarters of what they can do; below that, ask why."""
+"""Training on CPUs usually reaches 20 to 75 % of their peak; a smaller fraction is reported."""
 BEYOND_NOISE = 0.05
-"""Earlier runs within this are the same, however sure the difference is."""
+"""A smaller relative difference from earlier runs counts as none, even if it is statistically certain."""
 PASSES_OVER_MEMORY = 4
-"""An output is written and read in the forward pass, and its gradient likewise in the backward pass."""
+"""Each output is written and read in the forward pass, and so is its gradient in the backward pass."""
 
 
 def by_model(setting: ModelledTrial, step_s: float) -> Yardstick:
-    """Against the model that was fitted to all runs of the family."""
-    said = predict(setting.calibration, setting.conditions).step
-    low, high = said.interval
+    """Compares a step with the model that was fitted to all runs of the family."""
+    predicted = predict(setting.calibration, setting.conditions).step
+    low, high = predicted.interval
     normal = low <= step_s <= high
     words = "as expected" if normal else ("slower than" if step_s > high else "faster than") + " expected"
     return Yardstick(
         name=MODEL,
-        expected_s=said.value,
-        ratio=step_s / said.value,
+        expected_s=predicted.value,
+        ratio=step_s / predicted.value,
         normal=normal,
-        sentence=f"{words}: the model says {format_seconds(said.value)} "
-        f"({format_seconds(low)} to {format_seconds(high)}, {said.level:.0%})",
+        sentence=f"{words}: the model says {format_seconds(predicted.value)} "
+        f"({format_seconds(low)} to {format_seconds(high)}, {predicted.level:.0%})",
     )
 
 
 def by_roofline(step_s: float, *, flops: float, moved_bytes: float, peak: Peak, cores: float) -> Yardstick:
-    """Against the roofline (Williams, Waterman and Patterson 2009): the longer of arithmetic and memory traffic.
+    """Compares a step with the roofline (Williams, Waterman and Patterson 2009).
+
+    The bound is the longer of arithmetic and memory traffic.
 
     Args:
-        flops, moved_bytes: of one worker and step.
-        cores: that a worker has.
+        step_s: the measured step.
+        flops, moved_bytes: the work per worker and step.
+        peak: what the machine can do.
+        cores: the cores per worker.
     """
     arithmetic = flops / (peak.flops_per_s * cores)
-    # Memory is shared by all cores: what one core moved is already most of it.
+    # All cores share the memory, and one core already reaches most of its bandwidth.
     memory = moved_bytes / peak.bytes_per_s
     bound = max(arithmetic, memory)
     ratio = step_s / bound
@@ -60,36 +64,36 @@ def by_roofline(step_s: float, *, flops: float, moved_bytes: float, peak: Peak, 
         expected_s=bound,
         ratio=ratio,
         normal=normal,
-        sentence=f"{1 / ratio:.0%} of what this machine can do at best, where {limit} is the limit"
-        f"{'' if normal else f'; below {LEAST_OF_ROOFLINE:.0%} something else holds it back'}",
+        sentence=f"{1 / ratio:.0%} of this machine's peak, limited by {limit}"
+        f"{'' if normal else f'; below {LEAST_OF_ROOFLINE:.0%}, something else is the bottleneck'}",
     )
 
 
 def roofline_of(trial: Trial, step_s: float, graph: Graph | None, peak: Peak | None) -> Yardstick | None:
-    """A trial's step against the roofline; None where the peak or the graph is not known, or nothing was computed."""
+    """Compares a trial's step with the roofline; None if the peak or graph is unknown, or if no CPU computed it."""
     if peak is None or graph is None or trial.framework.simulated or trial.cluster.device != "cpu":
         return None
-    needed, batch = cost(graph), trial.workload.batch_per_worker
+    per_sample, batch = cost(graph), trial.workload.batch_per_worker
     return by_roofline(
         step_s,
-        flops=(needed.forward_flops + needed.backward_flops) * batch,
-        moved_bytes=PASSES_OVER_MEMORY * needed.activation_bytes * batch,
+        flops=(per_sample.forward_flops + per_sample.backward_flops) * batch,
+        moved_bytes=PASSES_OVER_MEMORY * per_sample.activation_bytes * batch,
         peak=peak,
         cores=trial.cluster.threads_per_worker * trial.cluster.pace.computing_speed,
     )
 
 
 def by_earlier(now_s: Sequence[float], earlier_s: Sequence[float]) -> Yardstick | None:
-    """Against the user's own earlier runs of the same trial; None where there are none."""
+    """Compares a step with earlier runs of the same trial; None if there are none."""
     if not now_s or not earlier_s:
         return None
     ratio = float(np.mean(now_s) / np.mean(earlier_s))
     sure = False
     if len(now_s) > 1 and len(earlier_s) > 1:
-        ours, theirs = mean_interval(now_s), mean_interval(earlier_s)
-        known = None not in (ours.low, ours.high, theirs.low, theirs.high)
-        sure = known and (
-            float(ours.low or 0) > float(theirs.high or 0) or float(ours.high or 0) < float(theirs.low or 0)
+        now, earlier = mean_interval(now_s), mean_interval(earlier_s)
+        have_ends = None not in (now.low, now.high, earlier.low, earlier.high)
+        sure = have_ends and (
+            float(now.low or 0) > float(earlier.high or 0) or float(now.high or 0) < float(earlier.low or 0)
         )
     normal = not sure or abs(ratio - 1) <= BEYOND_NOISE
     before = f"{len(earlier_s)} earlier run{'s' if len(earlier_s) > 1 else ''}"

@@ -1,13 +1,14 @@
-"""Where the measured step of a trial goes, by cause, on the path of an ordinary worker. Pure.
+"""Splits the measured step of a trial by cause, on the critical path of an ordinary worker. Pure.
 
-    input                     its phase, and what ranks wait for others whose batch comes later
-    copy, overhead            as their phases; what no phase accounts for is overhead
-    straggler wait            the slowest rank's computing in each step − that of an ordinary rank
-    exchange                  communication of the rank that waited least: latency and bandwidth together
-    contention for cores      what of computing the main thread could have run while no core was free
+    input                     the input phase, and the wait for ranks whose batch arrives later
+    copy                      the copy phase
+    straggler wait            computation of the slowest rank in each step − that of an ordinary rank
+    exchange                  exposed communication of the rank that waited least: latency and bandwidth together
+    contention for cores      computation during which the main thread was runnable, but no core was free
     compute                   the rest of forward, backward and update
+    overhead                  the time that no phase accounts for
 
-They sum up to the step.
+The parts sum to the step.
 """
 
 from __future__ import annotations
@@ -30,23 +31,23 @@ from paceline.stats import mean_interval
 from paceline.stats.known_by import DERIVED, MEASURED, SIMULATED, KnownBy, weakest
 
 EXCHANGE = "exchange"
-"""Latency and bandwidth together: timers cannot tell them apart."""
+"""Latency and bandwidth together: timers cannot separate them."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Spent:
-    """Seconds of a step by cause: mean shares over runs, of the mean step that every table shows."""
+    """The seconds of a step by cause: the mean shares over runs, times the mean step that every table shows."""
 
     seconds: Mapping[str, float]
-    """INPUT, COPY, COMPUTE, EXCHANGE, CONTENTION, OVERHEAD, STRAGGLER."""
+    """Cause → seconds per step, of INPUT, COPY, COMPUTE, EXCHANGE, CONTENTION, OVERHEAD and STRAGGLER."""
     spread: Mapping[str, float]
-    """Largest − smallest share of each among the runs."""
+    """Cause → its largest share − its smallest share among the runs."""
     by: KnownBy
-    """MEASURED, DERIVED where the step is one program, or SIMULATED."""
+    """MEASURED, DERIVED if the step is one fused program, or SIMULATED."""
     slowest: int | None
-    """The rank that is slower for good; None: none is."""
+    """The rank that is consistently slower; None if there is none."""
     runs: tuple[str, ...]
-    """Ids of the runs it rests on."""
+    """The ids of the runs that it rests on."""
 
     @property
     def step_s(self) -> float:
@@ -57,27 +58,28 @@ class Spent:
 
 
 def mean_step_s(records: Sequence[Record]) -> float:
-    """Step time of a trial over its runs, as a comparison has it: the geometric mean, in the cluster's own time."""
+    """Returns the step time as a comparison shows it: the geometric mean over runs, in the emulated cluster's time."""
     steps = [summary.step_s for record in records if (summary := summarize(record)) is not None]
     return mean_interval(steps).value * records[0].trial.cluster.pace.true_scale
 
 
 def spent_of(records: Sequence[Record]) -> Spent | None:
-    """All good runs of one trial; None where nothing tells the parts of a step."""
-    found = [(record, one) for record in records if record.ok and (one := _of_run(record)) is not None]
-    if not found:
+    """Splits the step over all successful runs of one trial; None if no run tells the parts of a step."""
+    splits = [(record, split) for record in records if record.ok and (split := _of_run(record)) is not None]
+    if not splits:
         return None
-    step_s = mean_step_s([record for record, _ in found])
-    each = [one for _, (one, _) in found]
-    shares = [{cause: value / sum(one.values()) for cause, value in one.items()} for one in each]
-    slow = [rank for _, (_, rank) in found]
+    step_s = mean_step_s([record for record, _ in splits])
+    seconds_of_runs = [seconds for _, (seconds, _) in splits]
+    shares = [{cause: value / sum(run.values()) for cause, value in run.items()} for run in seconds_of_runs]
+    causes = list(seconds_of_runs[0])
+    slow = [rank for _, (_, rank) in splits]
     return Spent(
-        seconds={cause: float(np.mean([one[cause] for one in shares])) * step_s for cause in each[0]},
-        spread={cause: float(np.ptp([one[cause] for one in shares])) for cause in each[0]},
-        by=weakest(*(_source(record) for record, _ in found)),
-        # Slow in most runs, or it was chance.
+        seconds={cause: float(np.mean([run[cause] for run in shares])) * step_s for cause in causes},
+        spread={cause: float(np.ptp([run[cause] for run in shares])) for cause in causes},
+        by=weakest(*(_source(record) for record, _ in splits)),
+        # A rank that is slow in less than most runs was slow by chance.
         slowest=next((rank for rank in set(slow) if rank is not None and slow.count(rank) * 2 > len(slow)), None),
-        runs=tuple(record.run_id for record, _ in found),
+        runs=tuple(record.run_id for record, _ in splits),
     )
 
 
@@ -89,6 +91,7 @@ def _source(record: Record) -> KnownBy:
 
 
 def _of_run(record: Record) -> tuple[dict[str, float], int | None] | None:
+    """Returns the seconds by cause and the slow rank of one run; None if nothing tells the parts of its step."""
     summary = summarize(record)
     if summary is None or summary.lockstep is None:
         return None
@@ -109,9 +112,9 @@ def _of_run(record: Record) -> tuple[dict[str, float], int | None] | None:
         slow = int(np.argmax(computing.means_s)) if slowest > 1 else None
         if together.exchange_s is not None:
             exchange = together.exchange_s
-    # An ordinary rank waits for a core by as much less than the mean as it computes.
+    # An ordinary rank computes for less time than the mean rank, and waits for a core for proportionally less.
     starved = min(together.starved_s, mean) * (ordinary / mean if mean else 0.0)
-    known = {
+    by_cause = {
         INPUT: means.get(DATA, 0.0) + late_input_s(summary),
         COPY: means.get(COPY, 0.0),
         COMPUTE: ordinary - starved + means.get("update", 0.0),
@@ -119,17 +122,17 @@ def _of_run(record: Record) -> tuple[dict[str, float], int | None] | None:
         CONTENTION: starved,
         STRAGGLER: waiting,
     }
-    return {**known, OVERHEAD: max(0.0, together.step_s - sum(known.values()))}, slow
+    return {**by_cause, OVERHEAD: max(0.0, together.step_s - sum(by_cause.values()))}, slow
 
 
 def _of_fused(summary: RunSummary) -> tuple[dict[str, float], int | None] | None:
-    """Parts of a step that is one program, as far as they were derived."""
+    """Returns the derived parts of a step that is one fused program; None if none were derived."""
     parts = {name: max(0.0, phase.seconds) for name, phase in summary.phases_derived.items()}
     if not parts:
         return None
     measured = {name: phase.seconds for name, phase in summary.phases.items() if name != FUSED}
     seconds = {**measured, **parts}
-    known = {
+    by_cause = {
         INPUT: seconds.get(DATA, 0.0),
         COPY: seconds.get(COPY, 0.0),
         COMPUTE: sum(seconds.get(name, 0.0) for name in (*PASSES, "update")),
@@ -137,7 +140,7 @@ def _of_fused(summary: RunSummary) -> tuple[dict[str, float], int | None] | None
         CONTENTION: 0.0,
         STRAGGLER: 0.0,
     }
-    # Derived parts may sum up to more than the step: then each gives way by the same part.
-    over = max(1.0, sum(known.values()) / summary.step_s)
-    known = {cause: value / over for cause, value in known.items()}
-    return {**known, OVERHEAD: max(0.0, summary.step_s - sum(known.values()))}, None
+    # Derived parts may sum to more than the step: they are then scaled down to it.
+    over = max(1.0, sum(by_cause.values()) / summary.step_s)
+    by_cause = {cause: value / over for cause, value in by_cause.items()}
+    return {**by_cause, OVERHEAD: max(0.0, summary.step_s - sum(by_cause.values()))}, None

@@ -1,4 +1,4 @@
-"""One explanation a trial, from its runs and the model of its family. Joins the parts of this stage. Pure."""
+"""Explains each trial from its runs and the model of its family. Pure."""
 
 from __future__ import annotations
 
@@ -25,18 +25,18 @@ from paceline.workloads.graph import Graph
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Subject:
-    """A trial with all that is known of it."""
+    """A measured trial with its runs and its model."""
 
     trial: Trial
     records: tuple[Record, ...]
-    """Runs that ended well."""
+    """The successful runs of the trial."""
     setting: ModelledTrial
     spent: Spent | None
-    """None where nothing tells the parts of its step: then only the model speaks."""
+    """The measured step by cause; None if no run tells it, so that only the model can."""
 
     @property
     def machine(self) -> str:
-        """Id of the machine that ran it."""
+        """The id of the machine that ran the trial."""
         return str(self.records[0].machine["id"])
 
     @property
@@ -45,26 +45,26 @@ class Subject:
 
 
 def subjects(families: Sequence[tuple[Evidence, Calibration]], records: Sequence[Record]) -> list[Subject]:
-    """Every trial of these families that was measured."""
+    """Returns every measured trial of these families."""
     runs: dict[tuple[str, str], list[Record]] = {}
     for record in records:
         if record.ok:
             runs.setdefault((record.trial.id, record.machine["id"]), []).append(record)
-    found: list[Subject] = []
+    measured: list[Subject] = []
     for evidence, calibration in families:
-        for one in evidence.trainings:
-            # An imported profile stands behind the trial that it resembles: its runs are taken already.
-            mine = tuple(runs.pop((one.trial.id, evidence.family.machine), ()))
-            if not mine:
+        for training in evidence.trainings:
+            # An imported profile follows the trial that it resembles, which has taken the runs already.
+            trial_runs = tuple(runs.pop((training.trial.id, evidence.family.machine), ()))
+            if not trial_runs:
                 continue
-            spent = spent_of(mine)
-            setting = ModelledTrial(calibration=calibration, conditions=one.conditions, starved=_starved(spent))
-            found.append(Subject(trial=one.trial, records=mine, setting=setting, spent=spent))
-    return found
+            spent = spent_of(trial_runs)
+            setting = ModelledTrial(calibration=calibration, conditions=training.conditions, starved=_starved(spent))
+            measured.append(Subject(trial=training.trial, records=trial_runs, setting=setting, spent=spent))
+    return measured
 
 
 def _starved(spent: Spent | None) -> float:
-    """Part of computing that was waiting for a core."""
+    """Returns the fraction of computation that was spent waiting for a core."""
     if spent is None:
         return 0.0
     computing = spent.seconds[COMPUTE] + spent.seconds[CONTENTION]
@@ -79,12 +79,14 @@ def explain(
     experiment: Text,
     yardsticks: Sequence[Yardstick] = (),
 ) -> Explanation:
-    """All that can be said about one trial.
+    """Explains one trial.
 
     Args:
-        smaller: the trial of its family with the fewest workers, if it is another one.
-        experiment: makes a study file of a question and changed axes.
-        yardsticks: further measures of whether the step is normal.
+        subject: the trial.
+        label: the name under which the trial is shown.
+        smaller: the trial of its family with the fewest workers; None if it is this one.
+        experiment: writes a study file from a question and changed axes.
+        yardsticks: further references for whether the step is normal.
     """
     shares = shares_of(subject.spent, subject.setting)
     case = Case(
@@ -111,19 +113,22 @@ def explain(
 
 def explain_among(
     subject: Subject,
-    others: Sequence[Subject],
+    measured: Sequence[Subject],
     *,
     label: str,
     experiment: Text,
     graph: Graph | None,
     folder: Path,
 ) -> Explanation:
-    """One trial beside the others of its study, held against the machine's peak and its own earlier runs.
+    """Explains one trial among those of its study, and compares it with the machine's peak and its earlier runs.
 
     Args:
-        others: all trials that were measured.
-        graph: what it trains; None where that is not at hand.
-        folder: of the store, where the peak of a machine is kept.
+        subject: the trial.
+        measured: all measured trials, this one included.
+        label: the name under which the trial is shown.
+        experiment: writes a study file from a question and changed axes.
+        graph: the graph that is trained; None if it is not available.
+        folder: the folder of the store, which holds the peak of each machine.
     """
     yardsticks = [
         roofline_of(subject.trial, subject.step_s, graph, read_peak(folder, subject.machine)),
@@ -132,7 +137,7 @@ def explain_among(
     return explain(
         subject,
         label=label,
-        smaller=smallest_of(subject, others),
+        smaller=smallest_of(subject, measured),
         experiment=experiment,
         yardsticks=[yardstick for yardstick in yardsticks if yardstick is not None],
     )
@@ -148,7 +153,7 @@ def _loss(smaller: Subject | None, subject: Subject) -> EfficiencyLoss | None:
 
 
 def cores_of(records: Sequence[Record]) -> int | None:
-    """Cores that the ranks of one host were given, all together; emulated hosts may have to share them."""
+    """Returns the number of cores that the ranks of one host share; emulated hosts share those of the machine."""
     hosts: dict[str, set[int]] = {}
     for rank in records[0].ranks if records else ():
         hosts.setdefault(rank.host, set()).update(rank.cores)
@@ -162,16 +167,16 @@ def _slow_host(subject: Subject) -> str | None:
         return None
     hosts: Mapping[int, str] = {rank.rank: rank.host for rank in subject.records[0].ranks}
     name = hosts.get(subject.spent.slowest)
-    # Ranks of one host: it is the rank that is slow.
+    # If all ranks are on one host, the slow rank is named too.
     return name if len(set(hosts.values())) > 1 else f"{name}, rank {subject.spent.slowest}"
 
 
-def smallest_of(subject: Subject, others: Sequence[Subject]) -> Subject | None:
-    """The trial with the fewest workers that differs from this one in its size alone; None: it is itself that one."""
+def smallest_of(subject: Subject, measured: Sequence[Subject]) -> Subject | None:
+    """Returns the trial with the fewest workers that differs from this one in size only; None if it is this one."""
 
-    def key(one: Subject) -> tuple[object, ...]:
-        workload, framework, cluster = one.trial.workload, one.trial.framework, one.trial.cluster
-        batch = one.trial.batch_global if workload.scaling == "strong" else workload.batch_per_worker
+    def key(sized: Subject) -> tuple[object, ...]:
+        workload, framework, cluster = sized.trial.workload, sized.trial.framework, sized.trial.cluster
+        batch = sized.trial.batch_global if workload.scaling == "strong" else workload.batch_per_worker
         return (
             workload.graph,
             batch,
@@ -183,14 +188,15 @@ def smallest_of(subject: Subject, others: Sequence[Subject]) -> Subject | None:
             cluster.device,
             cluster.site,
             repr(sorted(cluster.options.items(), key=str)),
-            one.trial.measure.layers,
+            sized.trial.measure.layers,
         )
 
     network = subject.trial.cluster.network
     alike = [
-        one
-        for one in others
-        if key(one) == key(subject) and (one.trial.cluster.hosts == 1 or one.trial.cluster.network == network)
+        candidate
+        for candidate in measured
+        if key(candidate) == key(subject)
+        and (candidate.trial.cluster.hosts == 1 or candidate.trial.cluster.network == network)
     ]
-    least = min(alike, key=lambda one: one.trial.workers, default=None)
-    return least if least is not None and least.trial.workers < subject.trial.workers else None
+    smallest = min(alike, key=lambda candidate: candidate.trial.workers, default=None)
+    return smallest if smallest is not None and smallest.trial.workers < subject.trial.workers else None

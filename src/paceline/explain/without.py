@@ -1,4 +1,4 @@
-"""A step if one cause were gone: what the calibrated model says when a resource is infinitely fast. Pure."""
+"""Predicts the step without some of its causes, as if a resource were infinitely fast. Pure."""
 
 from __future__ import annotations
 
@@ -24,26 +24,26 @@ GONE = {
     CONTENTION: ("contention",),
     OVERHEAD: ("overhead_s",),
 }
-"""Cause → parameters that are nothing without it."""
+"""Cause → the parameters that become zero when it is removed."""
 COMPUTING = ("forward_s", "forward_per_sample_s", "backward_s", "backward_per_sample_s")
 REMOVABLE = (*GONE, STRAGGLER)
 WORTH_A_RUNG = 0.01
-"""A cause whose removal shortens the step by less is no rung of the ladder."""
+"""The smallest relative gain for which a cause is added to the ladder."""
 MOST_DRAWS = 60
-"""Of the calibration's draws: enough for a 90 % interval of a ratio."""
+"""The number of draws of the calibration that are used: enough for a 90 % interval of a ratio."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ModelledTrial:
-    """A trial as the model sees it."""
+    """A trial in the terms of the model."""
 
     calibration: Calibration
     conditions: Conditions
     starved: float = 0.0
-    """Part of its computing that was waiting for a core; the model knows only computing as a whole."""
+    """The fraction of computation spent waiting for a core; the model has only computation as a whole."""
 
     def step_s(self, removed: Collection[str] = (), vector: Floats | None = None) -> float:
-        """The step when these causes are gone."""
+        """Predicts the step without these causes."""
         moved = (self.calibration.vector if vector is None else vector).copy()
         for cause in removed:
             for name in GONE.get(cause, ()):
@@ -55,7 +55,7 @@ class ModelledTrial:
         return step_of(moved, conditions, straggling)
 
     def gain(self, removed: Collection[str]) -> Estimate:
-        """Step now ÷ step without these causes, with its interval."""
+        """Predicts the step now ÷ the step without these causes, with its interval."""
         value = self.step_s() / self.step_s(removed)
         draws = self.calibration.draws[:MOST_DRAWS]
         ratios = [self.step_s((), draw) / self.step_s(removed, draw) for draw in draws]
@@ -63,7 +63,7 @@ class ModelledTrial:
 
 
 def ladder(setting: ModelledTrial, measured_s: float) -> tuple[Rung, ...]:
-    """What to remove first, then what holds it back next, and so on, until only computing is left."""
+    """Returns the causes in the order in which to remove them, until only computation is left."""
     rungs: list[Rung] = []
     removed: list[str] = []
     whole = setting.step_s()

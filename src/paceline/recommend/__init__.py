@@ -1,1 +1,1 @@
-"""What to change: ranked choices under a goal and limits, each with its reason. Pure: proposes, runs nothing."""
+"""Ranks configurations by a goal within limits, each with its reason. Pure: proposes, runs nothing."""

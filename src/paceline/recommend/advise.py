@@ -1,4 +1,4 @@
-"""A recommendation: the survey in words, each choice with its gain, its reason and what it costs to switch. Pure."""
+"""Turns a survey into advice: each choice with its gain, its reason and the effort of switching. Pure."""
 
 from __future__ import annotations
 
@@ -15,40 +15,42 @@ from paceline.recommend.switching import switching
 from paceline.stats.estimate import Estimate
 
 
-def advise(known: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]] | None = None) -> Advice:
-    """What to choose.
+def advise(basis: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]] | None = None) -> Advice:
+    """Recommends a configuration.
 
     Args:
-        known: records, calibrations and proofs of a study.
-        wish: goal, prices and limits.
-        findings: trial id → what holds it back.
+        basis: the records, calibrations and fairness proofs of a study.
+        wish: the goal, prices and limits.
+        findings: trial id → its bottlenecks.
 
     Raises:
-        PacelineError: nothing was measured well enough, or a name in the wish is not there.
+        PacelineError: no configuration has enough runs, or the wish names something that was not measured.
     """
-    return advice_of(survey(known, wish), known, wish, findings or {})
+    return advice_of(survey(basis, wish), basis, wish, findings or {})
 
 
-def advice_of(found: Survey, known: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]]) -> Advice:
-    """A survey as advice."""
-    present, *choices = choices_of([found.present.trial, *(one.trial for one in found.ranked)], known.catalog)
+def advice_of(ranking: Survey, basis: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]]) -> Advice:
+    """Turns a survey into advice."""
+    present, *choices = choices_of([ranking.present.trial, *(place.trial for place in ranking.ranked)], basis.catalog)
     ranked = tuple(
-        _recommendation(one, choice, present, found, known, wish, tied=tied, because=_because(one, findings))
-        for one, choice, tied in zip(found.ranked, choices, found.tied, strict=True)
+        _recommendation(
+            candidate, choice, present, ranking, basis, wish, tied=tied, because=_because(candidate, findings)
+        )
+        for candidate, choice, tied in zip(ranking.ranked, choices, ranking.tied, strict=True)
     )
-    trials, obstacles = to_try(found, known)
+    trials, obstacles = to_try(ranking, basis)
     return Advice(
         goal=wish.goal.name,
-        sentence=_sentence(found, ranked, present, wish),
+        sentence=_sentence(ranking, ranked, present, wish),
         ranked=ranked,
-        front=front(found.ranked, wish.prices),
-        settling=experiment(known.study, trials, known.catalog) if trials else "",
-        not_considered=(*found.not_considered, *(f"trying it here: {why}" for why in obstacles)),
+        front=front(ranking.ranked, wish.prices),
+        settling=experiment(basis.study, trials, basis.catalog) if trials else "",
+        not_considered=(*ranking.not_considered, *(f"cannot be tried here: {why}" for why in obstacles)),
     )
 
 
 def choices_of(trials: Sequence[Trial], catalog: Catalog) -> list[Choice]:
-    """Each trial as a choice, with the settings that set it apart from the others of its framework."""
+    """Returns each trial as a choice, with the settings in which the trials of its framework differ."""
     return [
         Choice(
             framework=trial.framework.name,
@@ -67,11 +69,11 @@ def choices_of(trials: Sequence[Trial], catalog: Catalog) -> list[Choice]:
 
 
 def _recommendation(
-    one: Candidate,
+    candidate: Candidate,
     choice: Choice,
     present: Choice,
-    found: Survey,
-    known: Known,
+    ranking: Survey,
+    basis: Known,
     wish: Wish,
     *,
     tied: bool,
@@ -79,34 +81,34 @@ def _recommendation(
 ) -> Recommendation:
     return Recommendation(
         choice=choice,
-        value=wish.goal.value(one.throughput, one.hosts, wish.prices),
+        value=wish.goal.value(candidate.throughput, candidate.hosts, wish.prices),
         unit=wish.goal.unit,
-        by=one.by,
-        throughput=one.throughput,
-        gain=gain(one, found.present, wish.goal),
+        by=candidate.by,
+        throughput=candidate.throughput,
+        gain=gain(candidate, ranking.present, wish.goal),
         tied=tied,
         because=because,
         switching=switching(present, choice),
-        trial=one.trial.id if one.was_run else None,
-        experiment="" if one.was_run else experiment(known.study, [one.trial], known.catalog),
+        trial=candidate.trial.id if candidate.was_run else None,
+        experiment="" if candidate.was_run else experiment(basis.study, [candidate.trial], basis.catalog),
     )
 
 
-def _because(one: Candidate, findings: Mapping[str, Sequence[Finding]]) -> tuple[Finding, ...]:
-    """What holds it back; of a choice that was not run, what holds the nearest one back that was."""
-    return tuple(findings.get(one.runs.trial.id, ()))
+def _because(candidate: Candidate, findings: Mapping[str, Sequence[Finding]]) -> tuple[Finding, ...]:
+    """Returns the bottlenecks of a candidate; if it was not run, those of the nearest trial that was."""
+    return tuple(findings.get(candidate.runs.trial.id, ()))
 
 
-def _sentence(found: Survey, ranked: Sequence[Recommendation], present: Choice, wish: Wish) -> str:
+def _sentence(ranking: Survey, ranked: Sequence[Recommendation], present: Choice, wish: Wish) -> str:
     if not ranked:
-        return "Nothing that was measured or modelled keeps the limits."
-    first, goal = ranked[0], wish.goal
-    told = f"{first.choice.label}: {goal.text(first.value)} ({_source(found.ranked[0])}{_beyond(found.ranked[0])})"
-    stays = found.ranked[0] is found.present
-    parts = [f"Stay with {told}." if stays else f"Choose {told}, {_gained(first.gain, present, goal)}."]
-    if alike := sum(one.tied for one in ranked):
+        return "No measured or modelled configuration meets the limits."
+    first, best, goal = ranked[0], ranking.ranked[0], wish.goal
+    described = f"{first.choice.label}: {goal.text(first.value)} ({_source(best)}{_beyond(best)})"
+    stays = best is ranking.present
+    parts = [f"Stay with {described}." if stays else f"Choose {described}, {_gained(first.gain, present, goal)}."]
+    if alike := sum(recommendation.tied for recommendation in ranked):
         parts.append(f"The first {alike + 1} cannot be told apart." if _at_the_top(ranked) else _some_tied(alike))
-    parts += _unsure(found.ranked[0], wish)
+    parts += _unsure(best, wish)
     return " ".join(parts)
 
 
@@ -122,27 +124,27 @@ def _beyond(candidate: Candidate) -> str:
 def _gained(gained: Estimate | None, present: Choice, goal: Goal) -> str:
     assert gained is not None
     ends = "" if gained.ends is None else " ({:.2f}–{:.2f})".format(*gained.ends)
-    told = f"{gained.value:.2f}{ends} times as {goal.praise} as {present.label}"
+    factor = f"{gained.value:.2f}{ends} times as {goal.praise} as {present.label}"
     if gained.ends is None:
-        return f"{told}, by too few runs to be sure of any gain"
-    return f"{told}, which may be no gain" if gained.contains(1.0) else told
+        return f"{factor}, with too few runs to be sure of a gain"
+    return f"{factor}, which may be no gain" if gained.contains(1.0) else factor
 
 
 def _at_the_top(ranked: Sequence[Recommendation]) -> bool:
-    """Whether those that cannot be told apart from the first follow right behind it."""
-    alike = sum(one.tied for one in ranked)
-    return all(one.tied for one in ranked[1 : alike + 1])
+    """Whether the choices that cannot be told apart from the first follow directly after it."""
+    alike = sum(recommendation.tied for recommendation in ranked)
+    return all(recommendation.tied for recommendation in ranked[1 : alike + 1])
 
 
 def _some_tied(alike: int) -> str:
-    return f"{alike} other{'s' if alike > 1 else ''} further down cannot be told apart from it."
+    return f"{alike} other choice{'s' if alike > 1 else ''} further down cannot be told apart from it."
 
 
 def _unsure(first: Candidate, wish: Wish) -> list[str]:
-    """Limits that the first choice keeps by its value and not by all of its interval; runs of it that failed."""
+    """Names the limits that the first choice meets by its value but not by its whole interval, and its failed runs."""
     within = wish.within
     parts = [
-        f"Its interval reaches beyond {within.words[key]}."
+        f"Its interval extends beyond {within.words[key]}."
         for key, goal in PAID.items()
         if (most := getattr(within, key)) is not None
         and (goal.value(first.throughput, first.hosts, wish.prices).high or 0.0) > most

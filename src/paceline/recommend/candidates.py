@@ -1,4 +1,4 @@
-"""What could be chosen: configurations that were measured, each with a 90 % interval, as the model has it. Pure."""
+"""Candidates of a recommendation: the measured configurations, with 90 % intervals as predictions have. Pure."""
 
 from __future__ import annotations
 
@@ -20,38 +20,38 @@ from paceline.stats.known_by import DERIVED, MEASURED, KnownBy
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Known:
-    """Everything that a recommendation rests on, gathered by the caller."""
+    """The data that a recommendation rests on; the caller collects it."""
 
     study: Study
     comparison: Comparison
     runs: tuple[Runs, ...]
-    """Those behind the rows of the comparison, in their order."""
+    """The runs of each row of the comparison, in the order of the rows."""
     calibrations: tuple[Calibration, ...]
-    """() before anything was calibrated."""
+    """The calibrations of the study; () if nothing was calibrated."""
     fairness: Fairness
     catalog: Catalog
     tries: frozenset[str] = frozenset()
-    """Ids of trials that are not the study's: they were run to try what was recommended for it."""
+    """The ids of trials that were run to try a recommendation; they are not part of the study."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Candidate:
-    """One configuration with what is known of it."""
+    """One configuration, measured or predicted."""
 
     trial: Trial
-    """What was run, or would be."""
+    """The trial that was run, or that would be run."""
     throughput: Estimate
-    """Samples a second."""
+    """The throughput in samples per second."""
     by: KnownBy
-    """MEASURED or SIMULATED where it was run, or where the model's word comes from: MODELLED, GUESSED."""
+    """MEASURED or SIMULATED if it was run; MODELLED or GUESSED if it is predicted."""
     runs: Runs
-    """Its own; of one that was not run, those of the nearest one that was, which speak for its machine and proof."""
+    """Its runs. If it was not run, those of the nearest trial that was: they give its machine and fairness proof."""
     row: Row | None = None
-    """Of the comparison, where it was measured."""
+    """Its row of the comparison; None if it was not measured."""
     memory_bytes: float | None = None
-    """Of a worker; None: not known."""
+    """The memory per worker; None if unknown."""
     extrapolated: str = ""
-    """How far beyond what was run, in words."""
+    """How far it lies beyond the measured range, in words; "" if it lies within."""
 
     @property
     def was_run(self) -> bool:
@@ -71,12 +71,12 @@ class Candidate:
 
     @property
     def rounds(self) -> dict[int, float]:
-        """Round → samples a second, of one that was measured."""
+        """Round → samples per second, of a candidate that was measured."""
         return _rounds(self.runs)
 
 
 def identity(trial: Trial) -> str:
-    """The same for all trials that one would choose as one: however long, from whatever seed and how slowed down."""
+    """Returns an id of the configuration: trials that differ only in length, seed or emulation pace share it."""
     return replace(
         trial,
         workload=replace(trial.workload, seed=0),
@@ -86,15 +86,15 @@ def identity(trial: Trial) -> str:
 
 
 def task(trial: Trial) -> tuple[str, str, str, str]:
-    """What is to be trained, from what input and on what: a choice leaves that as it is."""
+    """Returns what a choice must not change: the model, the input, the site and the device."""
     return trial.workload.graph, trial.workload.input, trial.cluster.site, trial.cluster.device
 
 
-def measured(known: Known) -> tuple[list[Candidate], list[str]]:
-    """Rows of the comparison with two good runs or more, one a configuration; what was left out, in sentences."""
-    found: dict[tuple[str, str | None, str | None], Candidate] = {}
+def measured(basis: Known) -> tuple[list[Candidate], list[str]]:
+    """Returns one candidate per configuration with at least two successful runs, and sentences on what was left out."""
+    candidates: dict[tuple[str, str | None, str | None], Candidate] = {}
     reasons: dict[str, list[str]] = {}
-    for runs, row in zip(known.runs, known.comparison.rows, strict=True):
+    for runs, row in zip(basis.runs, basis.comparison.rows, strict=True):
         rounds = _rounds(runs)
         if len(rounds) < 2:
             if why := _too_little(row, rounds, runs):
@@ -108,16 +108,16 @@ def measured(known: Known) -> tuple[list[Candidate], list[str]]:
             row=row,
             memory_bytes=max(runs.by_round("peak_rss_rank_bytes").values(), default=None),
         )
-        first = found.setdefault((candidate.identity, runs.machine, runs.fingerprint), candidate)
+        first = candidates.setdefault((candidate.identity, runs.machine, runs.fingerprint), candidate)
         if first is not candidate:
-            reasons.setdefault("differs from another in nothing that one would choose", []).append(row.label)
-    return list(found.values()), [f"{_first_of(labels)}: {why}" for why, labels in reasons.items()]
+            reasons.setdefault("same configuration as another trial", []).append(row.label)
+    return list(candidates.values()), [f"{_first_of(labels)}: {why}" for why, labels in reasons.items()]
 
 
 def _too_little(row: Row, rounds: Mapping[int, float], runs: Runs) -> str:
-    """Why a row has no interval, in words; "" where it was not run at all."""
+    """Says why a row has no interval; "" if it was not run at all."""
     if rounds:
-        return "one run says nothing about spread; measure more: paceline run STUDY --again"
+        return "a single run gives no spread; measure more: paceline run STUDY --again"
     return f"{row.outcome}: {row.reason}" if runs.failed else ""
 
 
@@ -125,63 +125,66 @@ def _first_of(labels: Sequence[str]) -> str:
     return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more"
 
 
-def were_run(known: Known) -> set[str]:
-    """Identities of all that was run, also of what failed: the model has no say about these."""
-    return {identity(runs.trial) for runs in known.runs if runs.measured or runs.failed}
+def were_run(basis: Known) -> set[str]:
+    """Returns the identities of all trials that were run, including failed ones: these are not predicted."""
+    return {identity(runs.trial) for runs in basis.runs if runs.measured or runs.failed}
 
 
 def _rounds(runs: Runs) -> dict[int, float]:
-    """Samples a second, in the time of a site that is not slowed down."""
+    """Returns round → samples per second, in the time of the emulated cluster."""
     scale = runs.trial.cluster.pace.true_scale
     return {repeat: value / scale for repeat, value in runs.by_round("throughput").items()}
 
 
 def interval_of(rounds: Mapping[int, float], by: KnownBy = MEASURED) -> Estimate:
-    """The mean over runs with an interval of the level that predictions have."""
+    """Returns the mean over runs, with an interval of the same level as predictions have."""
     return over_runs(mean_interval(list(rounds.values()), LEVEL), len(rounds), "samples/s", by)
 
 
-def ratio(one: Candidate, other: Candidate) -> Estimate:
-    """Throughput of one over that of the other: runs of two that were measured round by round, else independent."""
-    a, b = one.throughput, other.throughput
-    known_by: KnownBy = next((side.by for side in (one, other) if not side.was_run), DERIVED)
+def ratio(candidate: Candidate, reference: Candidate) -> Estimate:
+    """Returns the throughput of a candidate ÷ that of a reference.
+
+    Runs are paired by round if both were measured; otherwise the two throughputs count as independent.
+    """
+    a, b = candidate.throughput, reference.throughput
+    known_by: KnownBy = next((side.by for side in (candidate, reference) if not side.was_run), DERIVED)
     runs = min((side.n_runs for side in (a, b) if side.n_runs is not None), default=None)
-    unknown = Estimate(value=a.value / b.value, low=None, high=None, level=LEVEL, unit="1", by=known_by, n_runs=runs)
-    if one is other:
-        return replace(unknown, low=1.0, high=1.0)
-    if one.was_run and other.was_run:
-        paired = ratio_interval(one.rounds, other.rounds, LEVEL)
+    no_ends = Estimate(value=a.value / b.value, low=None, high=None, level=LEVEL, unit="1", by=known_by, n_runs=runs)
+    if candidate is reference:
+        return replace(no_ends, low=1.0, high=1.0)
+    if candidate.was_run and reference.was_run:
+        paired = ratio_interval(candidate.rounds, reference.rounds, LEVEL)
         if paired.low is not None:
             return over_runs(paired, paired.n_pairs or runs or 0, "1", known_by)
     if a.ends is None or b.ends is None:
-        return unknown
-    # Ends of two independent normal logarithms, each at the same level.
+        return no_ends
+    # The logarithms are taken as independent and normal, with intervals of the same level.
     down = math.hypot(math.log(a.value / a.ends[0]), math.log(b.ends[1] / b.value))
     up = math.hypot(math.log(a.ends[1] / a.value), math.log(b.value / b.ends[0]))
-    return replace(unknown, low=unknown.value * math.exp(-down), high=unknown.value * math.exp(up))
+    return replace(no_ends, low=no_ends.value * math.exp(-down), high=no_ends.value * math.exp(up))
 
 
 def settings(trial: Trial, catalog: Catalog) -> dict[str, object]:
-    """Knobs, options of the site and loaders that are not at their defaults."""
+    """Returns the knobs, site options and loaders that differ from their defaults."""
     framework, cluster = trial.framework, trial.cluster
     knobs = catalog.capabilities[framework.name].knobs
     options = catalog.site.knobs
-    found = {
+    changed = {
         name: value
         for owner, defaults in ((framework.knobs, knobs), (cluster.lasting_options, options))
         for name, value in owner.items()
         if name not in defaults or value != defaults[name].default
     }
-    return found | ({"loader_workers": trial.workload.loader_workers} if trial.workload.loader_workers else {})
+    return changed | ({"loader_workers": trial.workload.loader_workers} if trial.workload.loader_workers else {})
 
 
 def set_apart(trials: Sequence[Trial], catalog: Catalog) -> list[dict[str, object]]:
-    """Of each trial those settings in which trials of its framework differ."""
+    """Returns for each trial the settings in which the trials of its framework differ."""
     all_settings = [settings(trial, catalog) for trial in trials]
     values: dict[tuple[str, str], list[object]] = {}
-    for trial, mine in zip(trials, all_settings, strict=True):
-        for name in mine:
-            values.setdefault((trial.framework.name, name), []).append(mine[name])
+    for trial, own in zip(trials, all_settings, strict=True):
+        for name, value in own.items():
+            values.setdefault((trial.framework.name, name), []).append(value)
     counts: dict[str, int] = {}
     for trial in trials:
         counts[trial.framework.name] = counts.get(trial.framework.name, 0) + 1
@@ -191,6 +194,6 @@ def set_apart(trials: Sequence[Trial], catalog: Catalog) -> list[dict[str, objec
         return len(seen) < counts[framework] or any(value != seen[0] for value in seen)
 
     return [
-        {name: value for name, value in mine.items() if differs(trial.framework.name, name)}
-        for trial, mine in zip(trials, all_settings, strict=True)
+        {name: value for name, value in own.items() if differs(trial.framework.name, name)}
+        for trial, own in zip(trials, all_settings, strict=True)
     ]

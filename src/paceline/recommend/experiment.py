@@ -1,4 +1,4 @@
-"""Trials as a study that would run them: one by itself, or as many as fit into one. Pure."""
+"""Writes the study that would run recommended trials, singly or together. Pure."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from paceline.plan.axes import Axes, axes_of
 from paceline.spec import Repeats, Study, study_text
 
 LEAST_REPEATS = 3
-"""Runs of a trial that should settle something: two know their spread too badly to settle anything."""
+"""The fewest runs per trial: the spread of two runs is too uncertain to decide anything."""
 SUFFIX = "-try"
-"""Of the name of a study that tries what was recommended for another."""
+"""The suffix of the name of a study that tries what was recommended for another study."""
 
 
 def name_of_tries(study: str) -> str:
@@ -20,20 +20,20 @@ def name_of_tries(study: str) -> str:
 
 
 def experiment(study: Study, trials: Sequence[Trial], catalog: Catalog) -> str:
-    """A study file that runs these trials, which must fit together."""
+    """Returns a study file that runs these trials, which must fit into one study."""
     joined = axes_of(trials[0], study, catalog)
     for trial in trials[1:]:
         joined = _joined(joined, axes_of(trial, study, catalog))
     own = study.repeats_of(trials[0].workload.model).minimum
     runs = max(LEAST_REPEATS, own)
-    question = "Is what was recommended as fast as it was predicted to be?"
+    question = "Is the recommended configuration as fast as predicted?"
     axes = {key: _as_given(values) for key, values in joined.items()}
     axes["measure.repeats"] = Repeats(minimum=runs, maximum=runs)
     return study_text(study, name=name_of_tries(study.name), question=question, axes=axes)
 
 
 def fitting(study: Study, trials: Sequence[Trial], catalog: Catalog, most: int) -> list[Trial]:
-    """The first of these, and of the others those that one study runs with it without running more than `most`."""
+    """Returns those of the trials, in order, that fit into one study of at most `most` trials."""
     kept: list[Trial] = []
     joined: Axes = {}
     for trial in trials:
@@ -45,8 +45,8 @@ def fitting(study: Study, trials: Sequence[Trial], catalog: Catalog, most: int) 
 
 
 def trials_of(axes: Axes) -> int:
-    """How many trials these axes multiply out to, at most; knobs of a framework multiply only its own."""
-    # That a host alone has no network is no value of the axis.
+    """Returns the largest number of trials that these axes give; knobs of a framework apply only to that framework."""
+    # None stands for a single host, which has no network: it adds no value to the axis.
     counts = {key: len(values) - (len(values) > 1 and None in values) for key, values in axes.items()}
     shared = math.prod(count for key, count in counts.items() if not key.startswith("framework."))
     own = (
@@ -56,14 +56,20 @@ def trials_of(axes: Axes) -> int:
     return shared * counts["framework.strategy"] * sum(own)
 
 
-def _joined(one: Axes, other: Axes) -> Axes:
-    """All values of both."""
-    both = {key: (*one.get(key, ()), *other.get(key, ())) for key in {**one, **other}}
-    return {key: tuple(one for place, one in enumerate(each) if one not in each[:place]) for key, each in both.items()}
+def _joined(axes: Axes, added: Axes) -> Axes:
+    """Returns the values of both, each once."""
+    both = {key: (*axes.get(key, ()), *added.get(key, ())) for key in {**axes, **added}}
+    return {
+        key: tuple(value for place, value in enumerate(values) if value not in values[:place])
+        for key, values in both.items()
+    }
 
 
 def _can_be_written(axes: Axes) -> bool:
-    """A file cannot name a default among other values; that one host has no network goes without saying."""
+    """Whether a study file can hold these axes.
+
+    A file cannot list a default among other values, except the network: a single host has none in any case.
+    """
     return all(len(values) == 1 or None not in values or key == "cluster.network" for key, values in axes.items())
 
 

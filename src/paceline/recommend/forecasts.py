@@ -1,4 +1,4 @@
-"""What the model says of configurations that were not run: sizes and batches, the best bucket, compressed gradients."""
+"""Predicts configurations that were not run: sizes, batches, the best bucket size and compressed gradients."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from paceline.recommend.grid import grid, in_family, nearest, refused, with_knob
 from paceline.recommend.objective import Wish
 
 LEAST_BUCKET_GAIN = 0.01
-"""A bucket size that makes a step shorter by less is not worth a line in anybody's program."""
+"""The smallest relative gain for which another bucket size is proposed."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -27,36 +27,36 @@ class Forecasts:
 
     candidates: tuple[Candidate, ...]
     left_out: tuple[str, ...]
-    """What nothing is predicted of, in sentences."""
+    """Sentences on what is not predicted, and why."""
 
 
-def forecasts(known: Known, wish: Wish, present: Candidate) -> Forecasts:
-    """All that the calibrations say of what might replace the present choice within the limits and was not run."""
-    found: dict[str, Candidate] = {}
+def forecasts(basis: Known, wish: Wish, present: Candidate) -> Forecasts:
+    """Predicts the configurations within the limits that could replace the present choice and were not run."""
+    predicted: dict[str, Candidate] = {}
     left_out: list[str] = []
-    run = were_run(known)
-    if not known.calibrations:
-        left_out.append("whatever was not run: there is no model of it yet; make it: paceline calibrate STUDY")
-    for calibration in known.calibrations:
-        members = [runs for runs in known.runs if runs.measured and _taught(runs, calibration)]
+    run = were_run(basis)
+    if not basis.calibrations:
+        left_out.append("configurations that were not run: there is no model yet; fit it: paceline calibrate STUDY")
+    for calibration in basis.calibrations:
+        members = [runs for runs in basis.runs if runs.measured and _taught(runs, calibration)]
         if not members and calibration.family.graph == present.trial.workload.graph:
-            left_out.append(f"{calibration.family.label}: its calibration rests on runs that are not here")
+            left_out.append(f"{calibration.family.label}: its calibration rests on runs that are not in this store")
         if not members or not _wanted(members[0].trial, wish, present.trial):
             continue
-        own = _Family(calibration=calibration, members=members, known=known, run=run)
-        for trial in own.asked(wish, left_out):
-            for one in own.variants(trial, wish, left_out):
-                found.setdefault(one.identity, one)
-    return Forecasts(candidates=tuple(found.values()), left_out=tuple(dict.fromkeys(left_out)))
+        family = _Family(calibration=calibration, members=members, basis=basis, run=run)
+        for trial in family.asked(wish, left_out):
+            for candidate in family.variants(trial, wish, left_out):
+                predicted.setdefault(candidate.identity, candidate)
+    return Forecasts(candidates=tuple(predicted.values()), left_out=tuple(dict.fromkeys(left_out)))
 
 
 def _taught(runs: Runs, calibration: Calibration) -> bool:
-    """Whether a calibration was learnt from these runs."""
+    """Whether a calibration was fitted to these runs."""
     return runs.trial.id in calibration.runs and runs.machine == calibration.family.machine
 
 
 def _wanted(trial: Trial, wish: Wish, present: Trial) -> bool:
-    """Whether anything of a trial's family might be chosen: predictions take time."""
+    """Whether a configuration of the trial's family could be chosen; others are not predicted, to save time."""
     within, framework = wish.within, trial.framework
     return (
         task(trial) == task(present)
@@ -70,31 +70,32 @@ def _wanted(trial: Trial, wish: Wish, present: Trial) -> bool:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class _Family:
-    """A calibration with the runs that it was learnt from."""
+    """A calibration with the runs that it was fitted to."""
 
     calibration: Calibration
     members: Sequence[Runs]
-    known: Known
+    basis: Known
     run: set[str]
-    """Identities of what was run."""
+    """The identities of the configurations that were run."""
 
     @property
     def catalog(self) -> Catalog:
-        return self.known.catalog
+        return self.basis.catalog
 
     def asked(self, wish: Wish, left_out: list[str]) -> Sequence[Trial]:
+        """Returns the trials of the family that the wish asks for."""
         if wish.among:
             return [trial for trial in wish.among if in_family(self.calibration, trial)]
-        # From what the study ran: each try would move the horizon, and the next one could go farther still.
-        own = [runs.trial for runs in self.members if runs.trial.id not in self.known.tries]
+        # The range starts from the trials of the study. If tries counted, each would extend the range of the next.
+        own = [runs.trial for runs in self.members if runs.trial.id not in self.basis.tries]
         if not own:
             return []
-        found = grid(self.calibration, own, wish.within, self.catalog)
-        left_out += found.left_out
-        return found.trials
+        family_grid = grid(self.calibration, own, wish.within, self.catalog)
+        left_out += family_grid.left_out
+        return family_grid.trials
 
     def variants(self, trial: Trial, wish: Wish, left_out: list[str]) -> Iterator[Candidate]:
-        """The trial as it is, with the best bucket, and with compressed gradients where allowed; not what was run."""
+        """Yields the trial, the trial with the best bucket, and with compressed gradients if allowed, unless run."""
         conditions = self._conditions(trial)
         if identity(trial) not in self.run:
             yield self._candidate(trial, predict(self.calibration, conditions))
@@ -120,34 +121,36 @@ class _Family:
             return
         size, step_s = best
         before = step_terms(self.calibration.vector, conditions, self.calibration.straggling).step_s
-        other = with_knobs(trial, {knob: size}, self.catalog)
+        bucketed = with_knobs(trial, {knob: size}, self.catalog)
         worth = step_s < (1 - LEAST_BUCKET_GAIN) * before
-        if worth and identity(other) not in self.run and refused(other, self.catalog) is None:
-            yield self._candidate(other, predict(self.calibration, with_buckets(self.calibration, conditions, size)))
+        if worth and identity(bucketed) not in self.run and refused(bucketed, self.catalog) is None:
+            yield self._candidate(bucketed, predict(self.calibration, with_buckets(self.calibration, conditions, size)))
 
     def _compressed(self, trial: Trial, conditions: Conditions, wish: Wish, left_out: list[str]) -> Iterator[Candidate]:
         if trial.framework.strategy_class != EXACT:
             return
         for name, knobs in self.catalog.capabilities[trial.framework.name].compressions.items():
-            other = with_knobs(trial, dict(knobs), self.catalog)
-            if identity(other) in self.run or refused(other, self.catalog) is not None:
+            compressed = with_knobs(trial, dict(knobs), self.catalog)
+            if identity(compressed) in self.run or refused(compressed, self.catalog) is not None:
                 continue
-            label = f"{self.calibration.family.label}, gradients as {name}"
+            label = f"{self.calibration.family.label}, {name} gradients"
             if APPROXIMATE not in wish.allow:
-                left_out.append(f"{label}: approximate, so not ranked with what is exact; ask: --allow {APPROXIMATE}")
+                left_out.append(
+                    f"{label}: approximate, so not ranked with exact strategies; include it: --allow {APPROXIMATE}"
+                )
                 continue
-            left_out.append(f"{label}: what coding takes is not in the predictions")
+            left_out.append(f"{label}: predictions do not include the time to compress and decompress")
             change = parse_changes(f"compression={name}")
-            yield self._candidate(other, predict(*changed(self.calibration, conditions, change)))
+            yield self._candidate(compressed, predict(*changed(self.calibration, conditions, change)))
 
-    def _candidate(self, trial: Trial, said: Prediction) -> Candidate:
+    def _candidate(self, trial: Trial, prediction: Prediction) -> Candidate:
         trials = {runs.trial.id: runs for runs in self.members}
         near = nearest([runs.trial for runs in self.members], trial.workers, trial.workload.batch_per_worker)
         return Candidate(
             trial=trial,
-            throughput=said.throughput,
+            throughput=prediction.throughput,
             by=self.calibration.by,
             runs=trials[near.id],
-            memory_bytes=said.memory_bytes,
-            extrapolated=said.extrapolated,
+            memory_bytes=prediction.memory_bytes,
+            extrapolated=prediction.extrapolated,
         )

@@ -1,4 +1,4 @@
-"""Which configurations are worth a prediction: sizes, batches, networks and buckets around what was run. Pure."""
+"""Lists the configurations to predict: sizes, batches and networks around those that were run. Pure."""
 
 from __future__ import annotations
 
@@ -14,27 +14,27 @@ from paceline.recommend.objective import Bound, Within
 from paceline.spec import Network
 
 FARTHER = 4
-"""So many times the workers and the batch that were run, and no more unless it is asked for: as far as the model was
-shown to be right within a tenth."""
+"""Up to this many times the workers and batch that were run are predicted unless more is asked for: within this range
+the model was shown to be right to 10 %."""
 ASK_FOR_MORE = "--within workers<=N"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Grid:
-    """Configurations of one family."""
+    """The configurations of one family to predict."""
 
     trials: tuple[Trial, ...]
     left_out: tuple[str, ...]
-    """What is not among them, in sentences."""
+    """Sentences on what is not among them, and why."""
 
 
 def grid(calibration: Calibration, members: Sequence[Trial], within: Within, catalog: Catalog) -> Grid:
-    """All sizes, batches and networks of a family that the limits allow, those that were run included.
+    """Returns all sizes, batches and networks of a family that the limits allow, including those that were run.
 
     Args:
-        calibration: of the family.
-        members: trials that were run, one at least.
-        within: limits.
+        calibration: the calibration of the family.
+        members: the trials that were run, at least one.
+        within: the limits.
         catalog: what the site and the framework can do.
     """
     left_out = list(_not_asked(calibration, members, within))
@@ -48,7 +48,7 @@ def grid(calibration: Calibration, members: Sequence[Trial], within: Within, cat
                 trial = resized(near, hosts, per_host, batch, network)
                 if why := refused(trial, catalog):
                     refusals.setdefault(why, []).append(trial.workers)
-                # Whoever gives a number of workers or hosts may have other machines in mind than these.
+                # A user who gives a number of workers or hosts may have larger machines than this one.
                 elif not (within.workers.given or within.hosts.given) and (why := cannot_host(trial, catalog.site)):
                     too_many[trial.workers] = why
                 else:
@@ -57,23 +57,23 @@ def grid(calibration: Calibration, members: Sequence[Trial], within: Within, cat
     left_out += [f"{label}, {_counted(sorted(set(workers)))}: {why}" for why, workers in refusals.items()]
     if too_many:
         fewest = min(too_many)
-        left_out.append(f"{label}, {_counted([fewest])} or more: {too_many[fewest]}; ask all the same: {ASK_FOR_MORE}")
+        left_out.append(f"{label}, {_counted([fewest])} or more: {too_many[fewest]}; predict anyway: {ASK_FOR_MORE}")
     return Grid(trials=tuple(trials.values()), left_out=tuple(left_out))
 
 
 def refused(trial: Trial, catalog: Catalog) -> str | None:
-    """Why the framework itself rules a trial out."""
+    """Says why the framework cannot run a trial; None if it can."""
     trained = catalog.workload(trial.workload.model, trial.workload.options)
     return cannot_train(trial, trained, catalog.capabilities[trial.framework.name])
 
 
 def in_family(calibration: Calibration, trial: Trial) -> bool:
-    """Whether the calibration speaks of a trial."""
+    """Whether the calibration covers a trial."""
     return family_of(trial, calibration.family.machine) == calibration.family
 
 
 def nearest(trials: Sequence[Trial], workers: int, batch: int) -> Trial:
-    """The one with the most similar size, then batch."""
+    """Returns the trial with the most similar number of workers, then batch."""
 
     def away(trial: Trial) -> tuple[float, float]:
         return (
@@ -85,6 +85,7 @@ def nearest(trials: Sequence[Trial], workers: int, batch: int) -> Trial:
 
 
 def resized(trial: Trial, hosts: int, per_host: int, batch: int, network: Network | None) -> Trial:
+    """Returns the trial at another size."""
     return replace(
         trial,
         workload=replace(trial.workload, batch_per_worker=batch),
@@ -93,14 +94,14 @@ def resized(trial: Trial, hosts: int, per_host: int, batch: int, network: Networ
 
 
 def with_knobs(trial: Trial, knobs: Mapping[str, object], catalog: Catalog) -> Trial:
-    """The same with other values of some knobs, in the class that these make of its strategy."""
+    """Returns the trial with other values of some knobs, and the strategy class that follows from them."""
     chosen = {**trial.framework.knobs, **knobs}
-    promised = catalog.capabilities[trial.framework.name].class_of(trial.framework.strategy, chosen)
-    return replace(trial, framework=replace(trial.framework, knobs=chosen, strategy_class=promised))
+    strategy_class = catalog.capabilities[trial.framework.name].class_of(trial.framework.strategy, chosen)
+    return replace(trial, framework=replace(trial.framework, knobs=chosen, strategy_class=strategy_class))
 
 
 def _sizes(members: Sequence[Trial], within: Within) -> Iterator[tuple[int, int]]:
-    """(hosts, workers on each): doubling, packed as they were run."""
+    """Yields (hosts, workers per host), with the workers doubling and packed on hosts as they were run."""
     counts = set(_doubling(1, _most(within.workers, FARTHER * _largest(members))))
     counts |= {trial.workers for trial in members} | set(within.workers.among)
     counts |= {int(within.workers.most)} if math.isfinite(within.workers.most) else set()
@@ -131,43 +132,43 @@ def _doubling(first: int, most: int) -> Iterator[int]:
 
 
 def _batches(calibration: Calibration, members: Sequence[Trial], within: Within, workers: int) -> list[int]:
-    """Samples a worker: those that were run, those that are asked for, and larger ones where memory says what fits."""
+    """Returns the batches per worker: those run, those asked for, and larger ones if a memory limit says what fits."""
     if members[0].workload.scaling == "strong":
         globals_ = sorted({trial.batch_global for trial in members})
-        found = [batch // workers for batch in globals_ if batch % workers == 0]
-        return [batch for batch in found if within.batch.allows(batch)]
+        batches = [batch // workers for batch in globals_ if batch % workers == 0]
+        return [batch for batch in batches if within.batch.allows(batch)]
     run = {trial.workload.batch_per_worker for trial in members}
-    found = sorted(run | set(within.batch.among))
+    batches = sorted(run | set(within.batch.among))
     if within.memory is not None and knows_memory(calibration):
-        found += [batch for batch in _doubling(2 * max(run), FARTHER * max(run)) if batch not in found]
-    return [batch for batch in found if within.batch.allows(batch)]
+        batches += [batch for batch in _doubling(2 * max(run), FARTHER * max(run)) if batch not in batches]
+    return [batch for batch in batches if within.batch.allows(batch)]
 
 
 def knows_memory(calibration: Calibration) -> bool:
-    """Whether the runs tell what a larger batch takes."""
+    """Whether the calibration says how memory grows with the batch."""
     return calibration.memory is not None and calibration.memory[1] > 0
 
 
 def _networks(members: Sequence[Trial], hosts: int) -> list[Network | None]:
-    """Those that were run between hosts; a host alone has none."""
+    """Returns the networks that were run between hosts; a single host has none."""
     if hosts == 1:
         return [None]
     return list(dict.fromkeys(trial.cluster.network for trial in members if trial.cluster.hosts > 1))
 
 
 def _not_asked(calibration: Calibration, members: Sequence[Trial], within: Within) -> Iterator[str]:
-    """What nothing is predicted for, whatever the limits."""
+    """Yields a sentence for each kind of configuration that is not predicted unless the limits ask for it."""
     label, most = calibration.family.label, FARTHER * _largest(members)
     if not within.workers.given:
-        yield f"{label}, more than {most} workers: too far beyond what was run; ask all the same: {ASK_FOR_MORE}"
+        yield f"{label}, more than {most} workers: too far beyond what was run; predict anyway: {ASK_FOR_MORE}"
     if not _several(members) and not (within.hosts.most <= 1 or within.hosts.among == (1,)):
-        yield f"{label}, several hosts: none were run, so nothing is known of the links between them"
+        yield f"{label}, several hosts: only one host was run, so the network between hosts is unknown"
     if members[0].workload.scaling == "strong" or within.batch.given:
         return
     if within.memory is None:
-        yield f"{label}, batches that were not run: say what fits, --within memory<=SIZE, or which, --within batch=N"
+        yield f"{label}, other batch sizes: give a memory limit, --within memory<=SIZE, or a batch, --within batch=N"
     elif not knows_memory(calibration):
-        yield f"{label}, larger batches: the runs do not tell how memory grows with the batch; run another batch size"
+        yield f"{label}, larger batches: it is unknown how memory grows with the batch; run another batch size"
 
 
 def _counted(workers: Sequence[int]) -> str:

@@ -1,4 +1,4 @@
-"""What is wanted: goals by name, what things cost, and the limits within which to choose. Knows no candidate."""
+"""What a user asks for: the goal, the prices and the limits of a recommendation."""
 
 from __future__ import annotations
 
@@ -16,73 +16,73 @@ from paceline.units import BYTES, SECONDS, format_count, format_seconds, parse_q
 HOUR_S = 3600.0
 JOULES_A_KWH = 3.6e6
 CLASSES: tuple[StrategyClass, ...] = (EXACT, APPROXIMATE, ASYNCHRONOUS)
-"""Of strategies; never in one list unless that is asked for."""
+"""The classes of strategies; they are never ranked together unless the user asks for it."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Prices:
-    """What turns throughput into what is waited and paid for."""
+    """What turns throughput into time, cost and energy per epoch."""
 
     epoch: float | None = None
-    """Samples of an epoch."""
+    """The samples per epoch."""
     price: float | None = None
-    """Of a host and hour."""
+    """The price per host and hour."""
     power: float | None = None
-    """Of a host, in watts."""
+    """The power per host in watts."""
 
 
 FLAGS = {"epoch": "--epoch SAMPLES", "price": "--price P", "power": "--power W"}
-"""Field of the prices → how it is given."""
+"""Field of the prices → its option on the command line."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Goal:
-    """Something to have most, or least, of."""
+    """A quantity to maximize or minimize."""
 
     name: str
     unit: str
     larger: bool
-    """Whether more of it is better."""
+    """Whether a larger value is better."""
     needs: tuple[str, ...]
-    """Fields of the prices without which it has no value."""
+    """The fields of the prices that the value depends on."""
     per_host: bool
-    """Whether every host adds to it."""
+    """Whether the value is proportional to the number of hosts."""
     factor: Callable[[Prices], float]
-    """What an epoch of one second on one host is worth; of a goal that is larger the better, one sample a second."""
+    """The value of an epoch of one second on one host; if a larger value is better, that of one sample per second."""
     shown: Callable[[float], str]
-    """A value as a person reads it."""
+    """Formats a value for display."""
     words: str
-    """What follows it, e.g. "samples/s"."""
+    """The text after a value, e.g. "samples/s"."""
     header: str
-    """Of a column of it."""
+    """The header of its column in a table."""
     praise: str
-    """What a better one is more of: "fast", "cheap"."""
+    """The adjective for a better value: "fast", "cheap"."""
 
     def value(self, throughput: Estimate, hosts: int, prices: Prices) -> Estimate:
-        """Of so many samples a second on so many hosts."""
+        """Returns the value of the goal for a throughput in samples per second on a number of hosts."""
         scale = self.factor(prices) * (hosts if self.per_host else 1)
         if self.larger:
             return throughput.times(scale, self.unit)
-        return throughput.over(scale * known(prices.epoch), self.unit)
+        return throughput.over(scale * _required(prices.epoch), self.unit)
 
-    def worth(self, hosts: int, others: int) -> float:
-        """By what being on so many hosts, and not on others, multiplies what the same throughput is worth."""
-        return others / hosts if self.per_host else 1.0
+    def worth(self, hosts: int, reference_hosts: int) -> float:
+        """Returns the gain of using `hosts` hosts instead of `reference_hosts` at the same throughput."""
+        return reference_hosts / hosts if self.per_host else 1.0
 
     def text(self, value: Estimate) -> str:
-        """With the interval, e.g. "812 (790–840) samples/s"."""
+        """Returns a value with its interval and unit, e.g. "812 (790–840) samples/s"."""
         return f"{self.number(value)} {self.words}"
 
     def number(self, value: Estimate) -> str:
-        """The same without its unit."""
+        """Returns a value with its interval, without the unit."""
         if value.ends is None:
             return f"{self.shown(value.value)} ({value.n_runs} runs: no interval)"
         low, high = map(self.shown, value.ends)
         return self.shown(value.value) if low == high else f"{self.shown(value.value)} ({low}–{high})"
 
 
-def known(number: float | None) -> float:
-    """A price that `check` has made sure of."""
+def _required(number: float | None) -> float:
+    """Returns a price whose presence `wish_for` has checked."""
     if number is None:
         raise ValueError("a goal without its prices")
     return number
@@ -111,7 +111,7 @@ GOALS: Mapping[str, Goal] = {
             per_host=False,
             factor=lambda _: 1.0,
             shown=format_seconds,
-            words="an epoch",
+            words="per epoch",
             header="epoch",
             praise="fast",
         ),
@@ -121,9 +121,9 @@ GOALS: Mapping[str, Goal] = {
             larger=False,
             needs=("epoch", "price"),
             per_host=True,
-            factor=lambda prices: known(prices.price) / HOUR_S,
+            factor=lambda prices: _required(prices.price) / HOUR_S,
             shown=lambda value: f"{value:.3g}",
-            words="an epoch",
+            words="per epoch",
             header="cost",
             praise="cheap",
         ),
@@ -133,9 +133,9 @@ GOALS: Mapping[str, Goal] = {
             larger=False,
             needs=("epoch", "power"),
             per_host=True,
-            factor=lambda prices: known(prices.power),
+            factor=lambda prices: _required(prices.power),
             shown=lambda value: f"{value / JOULES_A_KWH:.3g}",
-            words="kWh an epoch",
+            words="kWh per epoch",
             header="kWh",
             praise="frugal",
         ),
@@ -147,10 +147,12 @@ THROUGHPUT, EPOCH_TIME, COST = (GOALS[name] for name in ("throughput", "epoch-ti
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Bound:
-    """A limit on a number: at most so much, or one of some."""
+    """A limit on a number: a largest value, or a list of values."""
 
     most: float = math.inf
+    """The largest value."""
     among: tuple[int, ...] = ()
+    """The allowed values; () if all are."""
 
     def allows(self, number: float) -> bool:
         return number <= self.most and (not self.among or number in self.among)
@@ -162,27 +164,27 @@ class Bound:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Within:
-    """Limits on what may be chosen."""
+    """The limits on what may be chosen."""
 
     workers: Bound = field(default_factory=Bound)
     hosts: Bound = field(default_factory=Bound)
     batch: Bound = field(default_factory=Bound)
-    """Samples a worker."""
+    """The batch per worker."""
     threads: Bound = field(default_factory=Bound)
-    """Of a worker."""
+    """The threads per worker."""
     framework: tuple[str, ...] = ()
     strategy: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
     network: tuple[str, ...] = ()
-    """Between hosts; a host alone has none."""
+    """The networks between hosts; a single host has none."""
     memory: float | None = None
-    """Bytes of a worker."""
+    """The bytes of memory per worker."""
     budget: float | None = None
-    """What an epoch may cost."""
+    """The cost per epoch."""
     deadline: float | None = None
-    """Seconds that an epoch may take."""
+    """The seconds per epoch."""
     words: Mapping[str, str] = field(default_factory=dict)
-    """Each limit that was given, as it was typed."""
+    """Name of each given limit → the limit as the user typed it."""
 
 
 COUNTS = ("workers", "hosts", "batch", "threads")
@@ -194,20 +196,20 @@ MOST: Mapping[str, Callable[[str], float]] = {
     "budget": float,
     "deadline": lambda text: parse_quantity(text, SECONDS),
 }
-"""Limits that have a largest value only → how it is read."""
+"""Limits that have only a largest value → how to parse it."""
 LIMITS = (*COUNTS, *NAMES, *MOST)
 EXAMPLE = "workers<=8,hosts<=4,memory<=16GB,framework=torch|jax"
 NEEDED = {"budget": ("epoch", "price"), "deadline": ("epoch",)}
-"""Limit → fields of the prices without which nobody can tell whether it is kept."""
+"""Limit → the fields of the prices that it depends on."""
 
 
 def parse_within(text: str) -> Within:
-    """Limits as the user writes them; "" is none.
+    """Parses limits as a user writes them; "" means no limits.
 
     Raises:
-        PacelineError: a word or a value that nobody knows.
+        PacelineError: a limit or its value is invalid.
     """
-    found: dict[str, Any] = {}
+    limits: dict[str, Any] = {}
     words: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         sign = "<=" if "<=" in part else "="
@@ -217,13 +219,13 @@ def parse_within(text: str) -> Within:
                 f"--within {part!r}: no such limit", hint=f"{did_you_mean(name, LIMITS)}; write it like {EXAMPLE}"
             )
         if name in words:
-            raise PacelineError(f"--within {part!r}: {name} is limited already", hint=f"keep one of the two: {text}")
+            raise PacelineError(f"--within {part!r}: {name} is given twice", hint=f"keep one of the two: {text}")
         try:
-            found[name] = _limit(name, sign, value)
+            limits[name] = _limit(name, sign, value)
         except ValueError as error:
             raise PacelineError(f"--within {part!r}: {error}", hint=f"write it like {EXAMPLE}") from None
         words[name] = part
-    return Within(words=words, **found)
+    return Within(words=words, **limits)
 
 
 def _limit(name: str, sign: str, value: str) -> Any:
@@ -231,7 +233,7 @@ def _limit(name: str, sign: str, value: str) -> Any:
         raise ValueError(f"{name} has no value")
     if name in NAMES:
         if sign != "=":
-            raise ValueError(f"{name} is a name: {name}=…, several with |")
+            raise ValueError(f"{name} takes names: {name}=…, several separated by |")
         return tuple(dict.fromkeys(word.strip() for word in value.split("|")))
     if name in COUNTS:
         numbers = tuple(_count(word) for word in value.split("|"))
@@ -242,7 +244,7 @@ def _limit(name: str, sign: str, value: str) -> Any:
             raise ValueError(f"{value!r} should be one number")
         return Bound(most=most)
     if sign != "<=":
-        raise ValueError(f"{name} has a largest value only: {name}<=…")
+        raise ValueError(f"{name} takes only a largest value: {name}<=…")
     largest = MOST[name](value)
     if not largest > 0:
         raise ValueError(f"{value!r} should be above zero")
@@ -261,26 +263,26 @@ def _count(text: str) -> int:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Wish:
-    """What is asked of a recommendation."""
+    """What a user asks of a recommendation."""
 
     goal: Goal = THROUGHPUT
     prices: Prices = field(default_factory=Prices)
     within: Within = field(default_factory=Within)
     allow: frozenset[str] = frozenset()
-    """Classes of strategies that may stand in one list with that of the present choice."""
+    """The classes of strategies that may be ranked with that of the present choice."""
     present: str | None = None
-    """Id of the trial that is in use now; None: the first that was measured."""
+    """The id of the trial in use now; None for the first that was measured."""
     among: tuple[Trial, ...] = ()
-    """All that may be chosen; (): whatever the limits allow."""
+    """The only trials that may be chosen; () if the limits alone decide."""
 
 
 def wish_for(
     goal: str, prices: Prices, within: str = "", *, allow: tuple[str, ...] = (), present: str | None = None
 ) -> Wish:
-    """What a user asked, checked.
+    """Checks and returns what a user asks for.
 
     Raises:
-        PacelineError: a goal, a limit or a class that nobody knows, or a price that is missing.
+        PacelineError: a goal, limit or class does not exist, or a price is missing or not above zero.
     """
     if goal not in GOALS:
         raise PacelineError(f"--goal {goal}: no such goal", hint=did_you_mean(goal, GOALS))
@@ -301,9 +303,9 @@ def wish_for(
 
 
 def _what_to_add(flags: list[str]) -> str:
-    told = {
-        FLAGS["epoch"]: "samples of an epoch",
-        FLAGS["price"]: "of a host and hour",
-        FLAGS["power"]: "watts of a host",
+    meanings = {
+        FLAGS["epoch"]: "samples per epoch",
+        FLAGS["price"]: "price per host and hour",
+        FLAGS["power"]: "watts per host",
     }
-    return "add " + " ".join(flags) + f" ({', '.join(told[flag] for flag in flags)})"
+    return "add " + " ".join(flags) + f" ({', '.join(meanings[flag] for flag in flags)})"

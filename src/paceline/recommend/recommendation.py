@@ -1,4 +1,4 @@
-"""A choice with its predicted value, the reason, and what it costs to switch. Plain data."""
+"""A recommendation: ranked choices with their values, reasons and the effort of switching. Plain data."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paceline.stats.known_by import KnownBy
 
 
 def setting(value: object) -> str:
-    """The value of a knob as a person reads it."""
+    """Formats the value of a knob for display."""
     if isinstance(value, bool):
         return "on" if value else "off"
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
@@ -31,7 +31,7 @@ class Choice:
     threads: int
     network: str | None
     knobs: Mapping[str, object]
-    """What is not at its default, or not as it was."""
+    """The settings in which the choices of its framework differ."""
     strategy_class: StrategyClass = "exact"
     """"exact", "approximate" or "asynchronous"."""
 
@@ -57,23 +57,24 @@ class Recommendation:
 
     choice: Choice
     value: Estimate
-    """Of the goal, in its unit."""
+    """The value of the goal, in its unit."""
     unit: str
     by: KnownBy
     """"measured", "simulated", "modelled" or "guessed"."""
     throughput: Estimate
-    """Samples a second: what every goal rests on."""
+    """The throughput in samples per second, from which every goal is computed."""
     gain: Estimate | None
-    """Of the goal against the present choice, as a factor, above 1 is better; None: there is no present one."""
+    """The gain over the present choice as a factor, above 1 if better; None if there is no present choice."""
     tied: bool
-    """Cannot be told apart from the first of the list."""
+    """Whether it cannot be told apart from the first choice of the list."""
     because: tuple[Finding, ...]
+    """The bottlenecks of the choice, or of the nearest trial that was run."""
     switching: str
-    """What it costs to go there from the present choice, in words; "" where nothing changes."""
+    """The effort of switching from the present choice, in words; "" if nothing changes."""
     trial: str | None
-    """Id of the trial, where it was measured."""
+    """The id of the trial; None if it was not run."""
     experiment: str
-    """A study file (TOML) that tries it; "" where it was measured."""
+    """A study file (TOML) that tries it; "" if it was run."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -92,26 +93,26 @@ class Recommendation:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Advice:
-    """Everything that is recommended."""
+    """The whole answer of a recommendation."""
 
     goal: str
     """"throughput", "epoch-time", "cost" or "energy"."""
     sentence: str
     """The recommendation in one sentence."""
     ranked: tuple[Recommendation, ...]
-    """Best first; () where nothing is allowed."""
+    """The choices, best first; () if nothing meets the limits."""
     front: tuple[int, ...]
-    """Places in `ranked` that no other beats in both throughput and price (or power); () with one goal."""
+    """Indices in `ranked` of the Pareto front of throughput and cost per sample; () if no price or power is given."""
     settling: str
-    """The few runs that would settle the doubt, as a study file; "" where there is none."""
+    """A study file with the few runs that would decide which is best; "" if there is no doubt."""
     not_considered: tuple[str, ...]
-    """In sentences."""
+    """Sentences on what was not considered, and why."""
 
     def to_json(self) -> dict[str, object]:
         return {
             "goal": self.goal,
             "sentence": self.sentence,
-            "ranked": [one.to_json() for one in self.ranked],
+            "ranked": [recommendation.to_json() for recommendation in self.ranked],
             "front": list(self.front),
             "settling": self.settling,
             "not_considered": list(self.not_considered),

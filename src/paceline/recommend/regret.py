@@ -1,7 +1,7 @@
-"""What is lost by following a recommendation that could not know the best configuration. Pure.
+"""Measures what is lost by following a recommendation made without runs of the best configuration. Pure.
 
-In each contest the best that was measured is held out: its records are gone, calibrations are fitted on the rest, and a
-recommendation among the configurations of the contest has to find it, or something as good.
+In each contest the best measured configuration is held out: its records are removed, calibrations are fitted to the
+rest, and a recommendation among the configurations of the contest has to find it, or one as good.
 """
 
 from __future__ import annotations
@@ -17,31 +17,32 @@ from paceline.recommend.objective import THROUGHPUT, Wish
 from paceline.recommend.search import cannot_be_told_apart, survey
 
 GOOD_ENOUGH = 0.05
-"""A choice that loses no more than this against the best is as good as anybody could ask for."""
+"""A choice that loses at most this fraction against the best counts as equally good."""
 
 
 def regret(chosen_value: float, best_value: float) -> float:
-    """By what part longer the chosen one takes than the best, from samples a second of both; 0: it is the best."""
+    """Returns the relative extra time of the chosen configuration, from samples per second; 0 if it is the best."""
     return best_value / chosen_value - 1
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Regret:
-    """One contest."""
+    """The result of one contest."""
 
     contest: str
-    """What was asked, in words."""
+    """The question of the contest, in words."""
     configurations: int
+    """The number of configurations in the contest."""
     best: Candidate
-    """What was held out, as it was measured."""
+    """The configuration that was held out, as measured."""
     chosen: Candidate
-    """What was recommended without it, as it was measured."""
+    """The configuration that was recommended without it, as measured."""
     predicted: bool
-    """Whether the model could speak of the best at all."""
+    """Whether the model predicted the best configuration at all."""
     lost: float
-    """The regret."""
+    """The regret, as a fraction."""
     told_apart: bool
-    """Whether runs tell the chosen one from the best."""
+    """Whether the runs show that the chosen and the best configuration differ."""
 
     @property
     def holds(self) -> bool:
@@ -61,24 +62,24 @@ class Regret:
 
 
 def contests(rows: Sequence[Candidate]) -> dict[str, list[Candidate]]:
-    """Questions that measured configurations answer: which is best on a network, and which framework at a size."""
-    found: dict[str, list[Candidate]] = {}
+    """Groups measured configurations by question: which is best on a network, and which framework at a size."""
+    groups: dict[str, list[Candidate]] = {}
     networks: dict[str, dict[str, None]] = {}
-    for one in rows:
-        links = networks.setdefault(one.trial.workload.graph, {})
-        if one.trial.cluster.network is not None:
-            links[one.trial.cluster.network.label] = None
-    for one in rows:
-        link = one.trial.cluster.network
-        # A host alone stands for itself on every network.
-        labels = [link.label] if link else list(networks[one.trial.workload.graph]) or [""]
+    for row in rows:
+        links = networks.setdefault(row.trial.workload.graph, {})
+        if row.trial.cluster.network is not None:
+            links[row.trial.cluster.network.label] = None
+    for row in rows:
+        link = row.trial.cluster.network
+        # A single host uses no network, so it competes on each of them.
+        labels = [link.label] if link else list(networks[row.trial.workload.graph]) or [""]
         for label in labels:
-            found.setdefault(_on_network(one.trial, label), []).append(one)
+            groups.setdefault(_on_network(row.trial, label), []).append(row)
     alike: dict[tuple[object, ...], list[Candidate]] = {}
-    for one in rows:
-        alike.setdefault(question(one.trial), []).append(one)
-    found |= {_at_size(mine[0].trial): mine for mine in alike.values()}
-    return {words: mine for words, mine in found.items() if len(mine) > 1}
+    for row in rows:
+        alike.setdefault(question(row.trial), []).append(row)
+    groups |= {_at_size(group[0].trial): group for group in alike.values()}
+    return {words: group for words, group in groups.items() if len(group) > 1}
 
 
 def _on_network(trial: Trial, network: str) -> str:
@@ -92,30 +93,30 @@ def _at_size(trial: Trial) -> str:
     return f"framework for {trial.workload.name}, {size}, batch {batch}{link}"
 
 
-def held_out(contest: str, rows: Sequence[Candidate], known: Known, without: Callable[[str], Known]) -> Regret | None:
-    """The regret of one contest; None where fewer than two of its configurations may be ranked.
+def held_out(contest: str, rows: Sequence[Candidate], basis: Known, without: Callable[[str], Known]) -> Regret | None:
+    """Returns the regret of one contest; None if fewer than two of its configurations may be ranked.
 
     Args:
-        contest: in words.
-        rows: its configurations, measured.
-        known: all that is recorded.
-        without: trial id → all that would be known, had that trial never been run.
+        contest: the question, in words.
+        rows: the measured configurations of the contest.
+        basis: the data of all runs.
+        without: trial id → the data of all runs except those of that trial.
     """
-    ranked, _ = one_list(rows, rows[0], Wish(), known.fairness)
+    ranked, _ = one_list(rows, rows[0], Wish(), basis.fairness)
     if len(ranked) < 2:
         return None
-    truth: Mapping[str, Candidate] = {one.identity: one for one in ranked}
-    best = max(ranked, key=lambda one: one.throughput.value)
-    present = next(one for one in ranked if one is not best)
-    wish = Wish(present=present.trial.id, among=tuple(one.trial for one in ranked))
-    found = survey(without(best.trial.id), wish)
-    chosen = truth[found.ranked[0].identity]
+    truth: Mapping[str, Candidate] = {candidate.identity: candidate for candidate in ranked}
+    best = max(ranked, key=lambda candidate: candidate.throughput.value)
+    present = next(candidate for candidate in ranked if candidate is not best)
+    wish = Wish(present=present.trial.id, among=tuple(candidate.trial for candidate in ranked))
+    ranking = survey(without(best.trial.id), wish)
+    chosen = truth[ranking.ranked[0].identity]
     return Regret(
         contest=contest,
         configurations=len(ranked),
         best=best,
         chosen=chosen,
-        predicted=best.identity in {one.identity for one in found.ranked},
+        predicted=best.identity in {candidate.identity for candidate in ranking.ranked},
         lost=regret(chosen.throughput.value, best.throughput.value),
-        told_apart=chosen is not best and not cannot_be_told_apart(best, chosen, THROUGHPUT, known.comparison),
+        told_apart=chosen is not best and not cannot_be_told_apart(best, chosen, THROUGHPUT, basis.comparison),
     )

@@ -1,4 +1,4 @@
-"""What it costs to go from one choice to another, in words. Knows no number of the two."""
+"""Describes the effort of switching from one choice to another."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from paceline.recommend.recommendation import Choice, setting
 
 
 def switching(present: Choice, choice: Choice) -> str:
-    """Everything that must be done; "" where nothing changes."""
+    """Lists everything that must be changed; "" if nothing changes."""
     return "; ".join(
         words
         for words in (
@@ -23,35 +23,38 @@ def switching(present: Choice, choice: Choice) -> str:
 def _framework(present: Choice, choice: Choice) -> str:
     if present.framework != choice.framework:
         return (
-            f"another framework ({present.framework} → {choice.framework}): the training program is written anew, in a "
-            "new environment"
+            f"change the framework ({present.framework} → {choice.framework}): rewrite the training program and set "
+            "up a new environment"
         )
     if present.strategy != choice.strategy:
-        return f"another strategy ({present.strategy} → {choice.strategy}): the part of the program that joins workers"
+        return (
+            f"change the strategy ({present.strategy} → {choice.strategy}): rewrite the part of the program that "
+            "distributes the work"
+        )
     return ""
 
 
 def _class(present: Choice, choice: Choice) -> str:
     if present.strategy_class == choice.strategy_class:
         return ""
-    return f"{choice.strategy_class} instead of {present.strategy_class}: check what accuracy it reaches"
+    return f"{choice.strategy_class} instead of {present.strategy_class}: check the accuracy"
 
 
 def _machines(present: Choice, choice: Choice) -> str:
-    found = []
+    changes = []
     if choice.hosts != present.hosts:
-        found.append(_more(choice.hosts - present.hosts, "host"))
+        changes.append(_more(choice.hosts - present.hosts, "host"))
     elif choice.workers != present.workers:
-        found.append(_more(choice.workers - present.workers, "worker"))
+        changes.append(_more(choice.workers - present.workers, "worker"))
     if choice.threads != present.threads:
-        found.append(_more((choice.threads - present.threads), "thread") + " a worker")
+        changes.append(_more((choice.threads - present.threads), "thread") + " per worker")
     if choice.network and present.network and choice.network != present.network:
-        found.append(f"another network ({present.network} → {choice.network})")
-    return ", ".join(found)
+        changes.append(f"change the network ({present.network} → {choice.network})")
+    return ", ".join(changes)
 
 
 def _more(count: int, what: str) -> str:
-    return f"{abs(count)} {what}{'s' if abs(count) != 1 else ''} {'more' if count > 0 else 'less'}"
+    return f"{abs(count)} {'more' if count > 0 else 'fewer'} {what}{'s' if abs(count) != 1 else ''}"
 
 
 def _batch(present: Choice, choice: Choice) -> str:
@@ -62,9 +65,12 @@ def _batch(present: Choice, choice: Choice) -> str:
 
 
 def _settings(present: Choice, choice: Choice) -> str:
-    """Settings of another framework are part of its program."""
+    """Lists the changed settings. Those of another framework are part of rewriting the program."""
     if present.framework != choice.framework:
         return ""
     names = [name for name in {**present.knobs, **choice.knobs} if present.knobs.get(name) != choice.knobs.get(name)]
-    told = [f"{name}={setting(choice.knobs[name])}" if name in choice.knobs else f"no {name}" for name in names]
-    return f"{', '.join(told)}: {'one line' if len(told) == 1 else f'{len(told)} lines'}" if told else ""
+    changes = [
+        f"set {name}={setting(choice.knobs[name])}" if name in choice.knobs else f"remove {name}" for name in names
+    ]
+    effort = "a one-line change" if len(changes) == 1 else f"{len(changes)} lines to change"
+    return f"{', '.join(changes)} ({effort})" if changes else ""

@@ -1,4 +1,4 @@
-"""Whether what was predicted came true: choices that were tried, with what was said of them before. Pure."""
+"""Compares predictions with later runs of the same configurations. Pure."""
 
 from __future__ import annotations
 
@@ -11,20 +11,21 @@ from paceline.stats.estimate import Estimate
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Tried:
-    """One choice, in samples a second."""
+    """One recommended configuration that was tried."""
 
     trial: str
-    """Id."""
+    """The id of the trial; its identity if its runs failed."""
     label: str
     predicted: Estimate
+    """The predicted samples per second."""
     measured: Estimate | None
-    """None: its runs did not end well."""
+    """The measured samples per second; None if its runs failed."""
     simulated: bool = False
-    """Whether these runs drew their times from a law."""
+    """Whether the times of its runs are simulated."""
 
     @property
     def inside(self) -> bool | None:
-        """Whether the measured value lies in the predicted interval; None where there is none."""
+        """Whether the measured value lies in the predicted interval; None if there is no measured value."""
         if self.measured is None:
             return None
         return self.predicted.contains(self.measured.value)
@@ -41,20 +42,20 @@ class Tried:
 
 
 def outcomes(predicted: Mapping[str, tuple[str, Estimate]], measured: Sequence[Candidate]) -> list[Tried]:
-    """What became of predictions.
+    """Joins predictions with what was measured since.
 
     Args:
-        predicted: identity → label and what was said of it.
-        measured: all that has been measured by now.
+        predicted: identity → label and prediction.
+        measured: all configurations measured by now.
     """
-    found = {one.identity: one for one in measured}
+    runs = {candidate.identity: candidate for candidate in measured}
     return [
         Tried(
-            trial=found[key].trial.id if key in found else key,
+            trial=runs[key].trial.id if key in runs else key,
             label=label,
-            predicted=said,
-            measured=found[key].throughput if key in found else None,
-            simulated=key in found and found[key].trial.framework.simulated,
+            predicted=prediction,
+            measured=runs[key].throughput if key in runs else None,
+            simulated=key in runs and runs[key].trial.framework.simulated,
         )
-        for key, (label, said) in predicted.items()
+        for key, (label, prediction) in predicted.items()
     ]

@@ -114,7 +114,7 @@ def test_finding_without_evidence_is_refused():
 def test_disagreement_with_the_model_is_said():
     whole = [Share(cause=one, measured=0.5 if one in {INPUT, COMPUTE} else 0.0, modelled=0.1) for one in CAUSES]
 
-    assert "distrust one of the two" in found(whole)[0].sure
+    assert "treat this share with caution" in found(whole)[0].sure
 
 
 def test_small_buckets_are_named_where_there_are_many_messages():

@@ -57,7 +57,7 @@ def test_parts_of_a_difference_sum_up_to_one():
     assert found.parts[BANDWIDTH] == pytest.approx(-5 / 15)
     assert found.ratio == pytest.approx(55 / 40)
     assert found.sentence == (
-        "b takes 15 ms longer a step than a: 100% of that is compute; they differ in layout: nhwc | nchw"
+        "b takes 15 ms longer per step than a: 100% of that is compute; they differ in layout: nhwc | nchw"
     )
 
 

@@ -15,8 +15,8 @@ def test_roofline_is_the_longer_of_arithmetic_and_memory():
     memory = by_roofline(1.0, flops=1e10, moved_bytes=4e9, peak=PEAK, cores=1)
 
     assert (arithmetic.expected_s, memory.expected_s) == (pytest.approx(0.5), pytest.approx(0.4))
-    assert "arithmetic is the limit" in arithmetic.sentence
-    assert "memory traffic is the limit" in memory.sentence
+    assert "limited by arithmetic" in arithmetic.sentence
+    assert "limited by memory traffic" in memory.sentence
     assert arithmetic.normal
 
 

@@ -41,9 +41,9 @@ def test_only_what_is_paid_for_each_host_is_worth_less_on_more_hosts():
     ("goal", "text"),
     [
         ("throughput", "100 (80–125) samples/s"),
-        ("epoch-time", "36 s (28.8 s–45 s) an epoch"),
-        ("cost", "0.02 (0.016–0.025) an epoch"),
-        ("energy", "0.003 (0.0024–0.00375) kWh an epoch"),
+        ("epoch-time", "36 s (28.8 s–45 s) per epoch"),
+        ("cost", "0.02 (0.016–0.025) per epoch"),
+        ("energy", "0.003 (0.0024–0.00375) kWh per epoch"),
     ],
 )
 def test_values_are_told_with_interval_and_unit(goal, text):
@@ -124,13 +124,13 @@ def test_a_limit_holds_what_it_says():
         ("workers<=many", "whole number"),
         ("workers<=0", "at least 1"),
         ("workers<=2|4", "one number"),
-        ("framework<=torch", "is a name"),
-        ("memory=16GB", "largest value only"),
+        ("framework<=torch", "takes names"),
+        ("memory=16GB", "only a largest value"),
         ("memory<=16", "has no unit"),
         ("deadline<=soon", "not a number"),
         ("budget<=lots", "could not convert"),
         ("budget<=-1", "above zero"),
-        ("workers<=8,workers<=4", "limited already"),
+        ("workers<=8,workers<=4", "given twice"),
     ],
 )
 def test_a_limit_that_nobody_understands_says_what_to_write(text, words):

@@ -71,7 +71,7 @@ def test_intervals_of_measured_ones_are_those_of_90_percent():
 def test_limits_on_numbers_hold():
     assert set(sizes(survey(known(), asked("workers<=3,batch=8")))) == {(1, 8), (2, 8), (3, 8)}
     assert {workers for workers, _ in sizes(survey(known(), asked("workers=6")))} == {6}
-    assert "4 choices outside of workers=6" in said(survey(known(), asked("workers=6")))
+    assert "4 choices outside workers=6" in said(survey(known(), asked("workers=6")))
 
 
 def test_a_batch_that_is_asked_for_is_considered():
@@ -85,7 +85,7 @@ def test_larger_batches_are_considered_only_where_memory_says_what_fits():
     assert {batch for _, batch in sizes(survey(known(), asked("memory<=140MB")))} == {8, 16, 32}
     assert "memory<=140MB" in said(survey(known(), asked("memory<=140MB")))
     one_batch = survey(known(batches=(8,), calibrated={"memory": (1e8, 0.0)}), asked("memory<=1GB"))
-    assert "do not tell how memory grows" in said(one_batch)
+    assert "unknown how memory grows" in said(one_batch)
     unknown = survey(known(calibrated={"memory": None}), asked("memory<=1GB"))
     assert {one.by for one in unknown.ranked} == {"measured"}
 
@@ -96,13 +96,13 @@ def test_deadline_and_budget_are_kept():
     quick = survey(known(), asked(f"deadline<={times[2] * 1.001}s"))
 
     assert len(quick.ranked) == 3
-    assert "outside of deadline" in said(quick)
+    assert "outside deadline" in said(quick)
     assert not survey(known(), asked("budget<=0.0001")).ranked
 
 
 @pytest.mark.parametrize("within", ["framework=jax", "strategy=zero", "network=1GbE", "model=alexnet"])
 def test_a_name_that_no_trial_has_is_a_slip_of_the_pen(within):
-    with pytest.raises(SpecError, match="nothing like it was measured"):
+    with pytest.raises(SpecError, match=r"no such \w+ was measured"):
         survey(known(), asked(within))
 
 
@@ -179,9 +179,9 @@ def test_compression_is_approximate_and_stays_apart_unless_it_is_asked_for():
     apart, together = survey(known(), asked()), survey(known(), asked(allow=frozenset({"approximate"})))
 
     assert {one.strategy_class for one in apart.ranked} == {"exact"}
-    assert "gradients as fp16: approximate" in said(apart)
+    assert "fp16 gradients: approximate" in said(apart)
     assert {one.strategy_class for one in together.ranked} == {"exact", "approximate"}
-    assert "what coding takes" in said(together)
+    assert "do not include the time to compress" in said(together)
 
 
 def test_classes_that_were_measured_stay_apart():
@@ -189,7 +189,7 @@ def test_classes_that_were_measured_stay_apart():
     there = known_from(records_of(trials))
 
     assert [one.trial.framework.strategy for one in survey(there, asked()).ranked] == ["ddp"]
-    assert "ask: --allow approximate" in said(survey(there, asked()))
+    assert "include it: --allow approximate" in said(survey(there, asked()))
     assert len(survey(there, asked(allow=frozenset({"approximate"}))).ranked) == 2
     # Whoever trains approximately now is told about what is approximate.
     now = asked(present=trials[1].id)
@@ -249,7 +249,7 @@ def test_the_present_choice_is_the_first_trial_or_the_one_that_is_named():
     assert sizes(replace(survey(there, asked()), ranked=(survey(there, asked()).present,))) == [(1, 8)]
     named = survey(there, asked(present=trial_of(workers=2, batch=16).id)).present
     assert (named.trial.workers, named.trial.workload.batch_per_worker) == (2, 16)
-    with pytest.raises(SpecError, match="several trials begin so"):
+    with pytest.raises(SpecError, match="several trial ids begin with it"):
         survey(there, asked(present="torch"))
     with pytest.raises(SpecError, match="no such trial"):
         survey(there, asked(present="jax-"))
@@ -274,7 +274,7 @@ def test_one_run_is_not_considered_and_what_failed_is_not_predicted():
 
     assert set(sizes(found)) == {(1, 8), (2, 8)}
     assert "it broke" in said(found)
-    assert "one run says nothing about spread" in said(found)
+    assert "a single run gives no spread" in said(found)
 
 
 def test_nothing_measured_twice_says_what_to_type():
@@ -306,7 +306,7 @@ def test_seeds_and_lengths_are_one_choice():
     assert identity(one) == identity(seeded) == identity(longer) != identity(trial_of(workers=4))
     rows, left_out = measured(known_from(records_of([one, seeded, longer])))
     assert len(rows) == 1
-    assert "and 1 more: differs from another in nothing" in left_out[0]
+    assert "and 1 more: same configuration as another trial" in left_out[0]
 
 
 def test_time_of_a_slowed_down_site_counts_as_if_it_were_not():

@@ -22,7 +22,7 @@ def test_another_framework_is_a_new_program_in_a_new_environment():
     words = to(framework="jax", strategy="shard_map", knobs={"donate": True})
 
     assert "torch → jax" in words
-    assert "written anew" in words
+    assert "rewrite the training program" in words
     assert "environment" in words
     assert "donate" not in words
 
@@ -34,14 +34,14 @@ def test_another_strategy_is_a_part_of_the_program():
 def test_more_workers_change_the_global_batch():
     words = to(workers=8)
 
-    assert "6 workers more" in words
+    assert "6 more workers" in words
     assert "from 16 to 64" in words
     assert "learning rate" in words
 
 
 def test_hosts_are_counted_where_they_change():
-    assert "3 hosts more" in to(workers=8, hosts=4)
-    assert "1 worker less" in to(workers=1)
+    assert "3 more hosts" in to(workers=8, hosts=4)
+    assert "1 fewer worker" in to(workers=1)
 
 
 def test_a_batch_that_stays_the_same_in_all_needs_no_new_learning_rate():
@@ -49,18 +49,18 @@ def test_a_batch_that_stays_the_same_in_all_needs_no_new_learning_rate():
 
 
 def test_a_knob_is_one_line():
-    assert to(knobs={"bucket_bytes": 2097152.0}) == "bucket_bytes=2097152: one line"
-    assert to(knobs={"a": 1, "b": True}) == "a=1, b=on: 2 lines"
-    assert switching(replace(NOW, knobs={"a": 1}), NOW) == "no a: one line"
+    assert to(knobs={"bucket_bytes": 2097152.0}) == "set bucket_bytes=2097152 (a one-line change)"
+    assert to(knobs={"a": 1, "b": True}) == "set a=1, set b=on (2 lines to change)"
+    assert switching(replace(NOW, knobs={"a": 1}), NOW) == "remove a (a one-line change)"
 
 
 def test_threads_and_networks_are_told():
-    assert "1 thread more a worker" in to(threads=2)
+    assert "1 more thread per worker" in to(threads=2)
     assert "1GbE → 10GbE" in switching(replace(NOW, network="1GbE"), replace(NOW, network="10GbE"))
 
 
 def test_another_class_asks_for_accuracy():
-    assert "approximate instead of exact: check what accuracy" in to(strategy_class="approximate")
+    assert "approximate instead of exact: check the accuracy" in to(strategy_class="approximate")
 
 
 def test_a_choice_is_called_by_all_that_it_is():
