@@ -160,7 +160,7 @@ def test_probe_makes_its_own_study(tmp_path: Path) -> None:
     [
         (("--workers", "3", "--hosts", "2"), "cannot be dealt out equally"),
         (("--framework", "nobody"), "nobody"),
-        (("links.toml", "--workers", "3"), "says it already"),
+        (("links.toml", "--workers", "3"), "is already set by"),
         (("mlp.toml",), "should be 'collective'"),
     ],
 )

@@ -26,9 +26,9 @@ def add_parser(commands: Subcommands) -> None:
     parser.add_argument(
         "--budget",
         default=BUDGET,
-        help="time for runs beyond the study's own, chosen to tell most (default: %(default)s)",
+        help="time for additional runs, chosen to narrow the prediction most (default: %(default)s)",
     )
-    parser.add_argument("--no-run", action="store_true", help="only fit what is recorded")
+    parser.add_argument("--no-run", action="store_true", help="only fit the recorded runs")
     add_common(parser)
     parser.set_defaults(main=main)
 

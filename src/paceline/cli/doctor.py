@@ -1,4 +1,4 @@
-"""`paceline doctor`: what this machine can run, and for what it cannot: why, and the fix."""
+"""`paceline doctor`: what this machine can run; for the rest, the reason and the fix."""
 
 from __future__ import annotations
 
@@ -22,8 +22,10 @@ BUSY_LOAD = 0.5
 
 
 def add_parser(commands: Subcommands) -> None:
-    parser = commands.add_parser("doctor", help="what this machine can run, and for what it cannot: why, and the fix")
-    parser.add_argument("--framework", metavar="NAME", help="tell all about one framework: strategies, knobs, devices")
+    parser = commands.add_parser("doctor", help="what this machine can run; for the rest, the reason and the fix")
+    parser.add_argument(
+        "--framework", metavar="NAME", help="show everything about one framework: strategies, knobs, devices"
+    )
     parser.add_argument(
         "--fix", action="store_true", help="remove what a killed Paceline left behind, and nothing else"
     )
@@ -84,7 +86,7 @@ def examine(name: str, *, strict: bool = False) -> list[dict[str, Any]]:
             f"{name}-{device}",
             "untested",
             None,
-            f"the {device} path is written but was never run by us",
+            f"the {device} path is implemented but was never tested by us",
             f"try it with cluster.device = '{device}' and framework.interpreter = a Python that has it",
         )
         for device, tried in framework.capabilities.devices.items()

@@ -1,4 +1,4 @@
-"""`paceline explain STUDY|TRIAL`: where the step goes, what holds it back, what to change; changes over time."""
+"""`paceline explain STUDY|TRIAL`: where the step time goes, what holds it back, what to change; changes over time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAST = "2%"
 def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("explain", help="why a step takes as long as it does, and what would help")
     parser.add_argument("what", metavar="STUDY|TRIAL", help="study file (TOML), or the id of a recorded trial")
-    parser.add_argument("--trial", metavar="ID", help="of a study: only this trial")
+    parser.add_argument("--trial", metavar="ID", help="with a study: only this trial")
     parser.add_argument(
         "--experiments", metavar="DIR", help="write the study files that would confirm the findings there"
     )
@@ -37,7 +37,7 @@ def add_parser(commands: Subcommands) -> None:
         help=f"when did trials of the study become slower? exit code {RegressionError.exit_code} if one did",
     )
     parser.add_argument(
-        "--least", default=LEAST, help="with --regressions: a smaller change does not count (default: %(default)s)"
+        "--least", default=LEAST, help="with --regressions: ignore smaller changes (default: %(default)s)"
     )
     add_common(parser)
     parser.set_defaults(main=main)

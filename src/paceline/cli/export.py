@@ -31,7 +31,9 @@ def add_parser(commands: Subcommands) -> None:
         choices=("csv", "json", "parquet", "archive", *TRACES),
         help="default: csv; archive: everything in one small file; perfetto, chakra: one measured step",
     )
-    parser.add_argument("--run", metavar="ID", help="traces: of which run; by default the last with most workers")
+    parser.add_argument(
+        "--run", metavar="ID", help="for traces: the run; by default the last one with the most workers"
+    )
     parser.add_argument("--samples", action="store_true", help="JSON: raw samples too (parquet always has them)")
     parser.add_argument(
         "--output", metavar="FILE", help="write to a file instead of stdout (parquet, archive and chakra need one)"
@@ -98,7 +100,7 @@ def _traced(args: argparse.Namespace, records: list[Record]) -> Record:
         whole = [one for one in whole if one.run_id == args.run]
     if not whole:
         raise PacelineError(
-            f"no run {args.run or ''} with steps that were measured", hint=f"list them: {command(args, 'export')}"
+            f"no run {args.run or ''} with measured steps", hint=f"list them: {command(args, 'export')}"
         )
     return max(reversed(whole), key=lambda one: one.trial.workers)
 
@@ -110,7 +112,7 @@ def wanted_format(args: argparse.Namespace) -> str:
         raise PacelineError(f"--json and --format {form} exclude each other", hint="leave one of them out")
     if args.samples and form == "csv":
         raise PacelineError(
-            "CSV has a row a run and no samples", hint="take --format json --samples, or --format parquet"
+            "CSV has one row per run and no samples", hint="take --format json --samples, or --format parquet"
         )
     return str(form)
 

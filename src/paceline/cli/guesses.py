@@ -58,7 +58,7 @@ def _models(study: Study | None, model: str | None) -> list[Graph]:
     if model is not None and study is None:
         return [load_workload(model, {})]
     if study is None:
-        raise SpecError("--device: guesses for which model?", hint="add --model resnet50, or name a study")
+        raise SpecError("--device: needs a model to guess for", hint="add --model resnet50, or name a study")
     if study.of_collectives or study.axes["workload.script"] != (None,):
         raise SpecError(
             f"{study.source}: has no model whose layers are known, so nothing can be guessed for it",

@@ -19,25 +19,30 @@ KINDS = ("nccl-tests", "osu", "layers", "kineto")
 
 
 def add_parser(commands: Subcommands) -> None:
-    parser = commands.add_parser("import", help="nccl-tests, OSU, layer and Kineto traces as calibration; records")
+    parser = commands.add_parser(
+        "import", help="import nccl-tests, OSU, layer and Kineto traces as calibration, or records"
+    )
     parser.add_argument(
-        "study", help="study file (TOML) whose model shall know it; or, by itself, records (export --format archive)"
+        "study",
+        help="study file (TOML) to calibrate with it; or, alone, an archive of records (export --format archive)",
     )
     parser.add_argument(
         "file",
         nargs="*",
-        help="output of nccl-tests or OSU, a layer trace (CSV), a PyTorch profile (JSON); with --as-run one a rank",
+        help="output of nccl-tests or OSU, a layer trace (CSV), a PyTorch profile (JSON); with --as-run one per rank",
     )
     parser.add_argument(
         "--as-run",
         action="store_true",
         help="keep profiles as a run of the study, for explain and report; they are never ranked against measured runs",
     )
-    parser.add_argument("--kind", choices=KINDS, help="by default told from what is in the file")
-    parser.add_argument("--framework", help="whose steps it is about; by default every framework's of the study")
+    parser.add_argument("--kind", choices=KINDS, help="by default recognised from the contents of the file")
+    parser.add_argument(
+        "--framework", help="framework whose steps were measured; by default all frameworks of the study"
+    )
     parser.add_argument("--workers", type=int, help="ranks that took part, where the file does not say")
-    parser.add_argument("--hosts", type=int, default=1, help="that they ran on (default: %(default)s)")
-    parser.add_argument("--batch", type=int, help="of a profile: samples a worker and step")
+    parser.add_argument("--hosts", type=int, default=1, help="hosts that they ran on (default: %(default)s)")
+    parser.add_argument("--batch", type=int, help="for a profile: samples per worker and step")
     parser.add_argument("--network", help="between the hosts: 10GbE, or a bandwidth such as 25Gbit")
     add_common(parser)
     parser.set_defaults(main=main)
@@ -91,7 +96,7 @@ def _records(args: argparse.Namespace) -> int:
 
     path = Path(args.study)
     if path.suffix == ".toml":
-        raise SpecError(f"{path}: what shall it know?", hint=f"name a file too: paceline import {path} FILE")
+        raise SpecError(f"{path}: there is no file to import", hint=f"name a file too: paceline import {path} FILE")
     folder = store_folder(args.store)
     added, known = unpack_archive(path, folder)
     if args.json:
@@ -106,7 +111,7 @@ def _records(args: argparse.Namespace) -> int:
             }
         )
     else:
-        show(f"{path.name}: {added} run(s) added" + (f", {known} were here already" if known else ""))
+        show(f"{path.name}: {added} run(s) added" + (f", {known} were already present" if known else ""))
         say(f"next: {command(args, 'report', 'STUDY')}")
     return 0
 

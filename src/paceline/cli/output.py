@@ -47,7 +47,7 @@ def add_common(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
 def add_details(parser: argparse.ArgumentParser) -> None:
     """The flag of commands that show results."""
     parser.add_argument(
-        "--all", action="store_true", help="show phases, CPU, memory, and warnings and fairness at length, too"
+        "--all", action="store_true", help="also show phases, CPU and memory, and warnings and fairness in full"
     )
 
 

@@ -15,7 +15,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that raises SpecError instead of ending the program, and names the nearest word that it knows."""
 
     def error(self, message: str) -> NoReturn:
-        raise SpecError(message.removeprefix("argument "), hint=f"see how it is used: {self.prog} --help")
+        raise SpecError(message.removeprefix("argument "), hint=f"see the options: {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         parsed, left = super().parse_known_args(args, namespace)
@@ -25,7 +25,7 @@ class Parser(argparse.ArgumentParser):
                 raise SpecError(
                     f"{self.prog}: no such flag: {flags[0]}", hint=self._hint(flags[0], self._option_string_actions)
                 )
-            raise SpecError(f"{self.prog}: one word too many: {' '.join(left)}", hint=self._hint("", ()))
+            raise SpecError(f"{self.prog}: unexpected argument: {' '.join(left)}", hint=self._hint("", ()))
         return parsed, left
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:

@@ -27,7 +27,7 @@ MOST_WORKERS = 1 << 20
 
 
 def add_parser(commands: Subcommands) -> None:
-    parser = commands.add_parser("predict", help="what a configuration that was never run would take")
+    parser = commands.add_parser("predict", help="predict the step time of configurations that were never run")
     parser.add_argument(
         "study", nargs="?", help="study (TOML) that was calibrated; without it: all of the store, or a guess"
     )
@@ -36,10 +36,10 @@ def add_parser(commands: Subcommands) -> None:
     batch = parser.add_mutually_exclusive_group()
     batch.add_argument("--batch", type=whole, help="samples per worker; by default the largest that was run")
     batch.add_argument("--batch-global", type=whole, help="samples per step over all workers: strong scaling")
-    parser.add_argument("--network", help="between hosts: 10GbE, or a bandwidth such as 25Gbit; by default as it was")
-    parser.add_argument("--framework", help="of several that were calibrated")
-    parser.add_argument("--strategy", help="of several that were calibrated")
-    parser.add_argument("--model", help="of several that were calibrated; with --device: which to guess")
+    parser.add_argument("--network", help="between hosts: 10GbE, or a bandwidth such as 25Gbit; by default as measured")
+    parser.add_argument("--framework", help="which one, if several were calibrated")
+    parser.add_argument("--strategy", help="which one, if several were calibrated")
+    parser.add_argument("--model", help="which one, if several were calibrated; with --device: which to guess")
     parser.add_argument("--device", help="guess from data sheets, e.g. V100-SXM2; nothing needs to be measured")
     parser.add_argument(
         "--what-if",
@@ -51,11 +51,11 @@ def add_parser(commands: Subcommands) -> None:
         "--helps-most", action="store_true", help="which single change helps most, best bucket size included"
     )
     parser.add_argument(
-        "--epoch", type=whole, metavar="SAMPLES", help="samples of an epoch: prints its time, cost and energy"
+        "--epoch", type=whole, metavar="SAMPLES", help="samples per epoch: prints its time, cost and energy"
     )
-    parser.add_argument("--price", type=amount, metavar="P", help="of a host and hour, in your currency")
-    parser.add_argument("--power", type=amount, metavar="W", help="of a host, in watts")
-    parser.add_argument("--memory", metavar="SIZE", help="of a worker, e.g. 16GB: says what fits")
+    parser.add_argument("--price", type=amount, metavar="P", help="price per host and hour, in your currency")
+    parser.add_argument("--power", type=amount, metavar="W", help="power per host, in watts")
+    parser.add_argument("--memory", metavar="SIZE", help="memory per worker, e.g. 16GB: says what fits")
     parser.add_argument("--picture", metavar="FILE.svg", help="draw the scaling curve")
     parser.add_argument("--trace", metavar="FILE.json", help="one predicted step for chrome://tracing and Perfetto")
     parser.add_argument("--chakra", metavar="FILE.et", help="one predicted step as a Chakra execution trace")
@@ -126,10 +126,10 @@ def counts(text: str) -> list[int]:
     except ValueError:
         found = []
     if not found or min(found) < 1 or sorted(found) != found:
-        raise PacelineError(f"--workers {text}: should be numbers that grow", hint="write it like 2..4096 or 1,2,4")
+        raise PacelineError(f"--workers {text}: should be increasing numbers", hint="write it like 2..4096 or 1,2,4")
     if found[-1] > MOST_WORKERS:
         raise PacelineError(
-            f"--workers {text}: nobody trains with more than {MOST_WORKERS} workers", hint="write it like 2..4096"
+            f"--workers {text}: at most {MOST_WORKERS} workers can be predicted", hint="write it like 2..4096"
         )
     return found
 
@@ -175,7 +175,7 @@ def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int
     if args.batch_global is not None:
         if args.batch_global % workers:
             raise PacelineError(
-                f"--batch-global {args.batch_global}: cannot be shared equally by {workers} workers",
+                f"--batch-global {args.batch_global}: cannot be divided equally among {workers} workers",
                 hint="choose workers that divide it",
             )
         batch = args.batch_global // workers
@@ -258,7 +258,7 @@ def _trace(args: argparse.Namespace, answer: dict[str, Any]) -> None:
     last: Prediction = answer["predictions"][-1]
     if last.conditions.is_simulated:
         raise PacelineError(
-            "--trace and --chakra draw a modelled step, not one of hosts that differ or of links that are shared",
+            "--trace and --chakra need a modelled step, and this step is simulated",
             hint="leave slow-host, unequal-hosts, oversubscription and jobs out of --what-if",
         )
     spans = predicted_spans(answer["calibration"], last.conditions)

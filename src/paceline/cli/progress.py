@@ -114,7 +114,7 @@ def result_words(record: Record) -> str:
         return "shown"
     summary = summarize(record)
     if summary is None:
-        return "ended well, but no step was measured"
+        return "succeeded, but no step was measured"
     if record.trial.workload.collective is not None:
         sizes = record.trial.steps_a_round
         return f"{sizes} sizes, {summary.n_steps // sizes} rounds"

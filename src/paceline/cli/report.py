@@ -32,7 +32,7 @@ def add_parser(commands: Subcommands) -> None:
     parser.add_argument(
         "--latex", metavar="FILE", help="write a LaTeX fragment with the scaling tables, for a proposal"
     )
-    parser.add_argument("--svg", metavar="DIR", help="write every figure as a picture of its own")
+    parser.add_argument("--svg", metavar="DIR", help="write each figure to an SVG file in this folder")
     parser.add_argument("--output", metavar="FILE", help="write the text to a file instead of stdout")
     add_comparison_flags(parser)
     add_common(parser)

@@ -21,7 +21,7 @@ from paceline.workbench import Workbench, adaptive_repeats
 def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("run", help="measure a study; resumes where it stopped")
     parser.add_argument("study", help="study file (TOML)")
-    parser.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
+    parser.add_argument("--retry-failed", action="store_true", help="repeat the runs that are recorded as failed")
     parser.add_argument("--again", action="store_true", help="add the study's repeats to those already recorded")
     add_details(parser)
     add_common(parser)
@@ -75,9 +75,7 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str, deta
     if failed or missing or empty or not any(row.throughput for row in rows):
         ids = {record.trial.id for record in failed}
         names = ", ".join(sorted(ids | set(missing) | empty)) or "no trial could run"
-        raise RunIncompleteError(
-            f"not every run ended well: {names}", hint=f"the reasons stand above; run them again: {again}"
-        )
+        raise RunIncompleteError(f"some runs failed: {names}", hint=f"see the reasons above; run them again: {again}")
     return snapshot.comparison
 
 
@@ -92,14 +90,14 @@ def tell_precision(study: Study, comparison: Comparison) -> None:
         half_width = (found.high - found.low) / 2 / found.value
         if half_width > study.repeats.until:
             say(
-                f"{row.label}: known to ±{half_width:.1%} after {found.n_runs} runs, "
-                f"not to ±{study.repeats.until:.1%}; raise max under repeats, or quiet the machine"
+                f"{row.label}: the interval is ±{half_width:.1%} after {found.n_runs} runs, "
+                f"the study asks for ±{study.repeats.until:.1%}; raise max under repeats, or use a quieter machine"
             )
 
 
 def run_json(record: Record) -> dict[str, Any]:
     """One run for a program."""
-    # A collective has no samples a second, and its steps are of many sizes.
+    # A collective has no samples per second, and its steps are of many sizes.
     summary = summarize(record) if record.trial.workload.collective is None else None
     return {
         "run": record.run_id,

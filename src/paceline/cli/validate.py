@@ -27,14 +27,14 @@ WAIT_FREE, GOOGLENET, GOOGLENET_BATCH = "WFBP", "GoogleNet", 64.0
 
 
 def add_parser(commands: Subcommands) -> None:
-    parser = commands.add_parser("validate", help="how wrong the model is, beside other models")
+    parser = commands.add_parser("validate", help="the errors of the model, next to those of other models")
     parser.add_argument("--table", metavar="FILE.csv", help=f"measurements of others; {documented('reference/tables')}")
     parser.add_argument("--fit", metavar="CONDITION", help='rows to fit on, e.g. "num_nodes<=4"; the rest is predicted')
-    parser.add_argument("--only", metavar="CONDITION", help='rows to look at, e.g. "cluster=aws"')
+    parser.add_argument("--only", metavar="CONDITION", help='rows to use, e.g. "cluster=aws"')
     parser.add_argument(
         "--published", nargs="?", const="", metavar="DIR", help=f"the published tables (default: ${PUBLISHED})"
     )
-    parser.add_argument("--split", metavar="FILE.toml", help="records of our own, by a split that is fixed in a file")
+    parser.add_argument("--split", metavar="FILE.toml", help="our own records, with the split that a file fixes")
     parser.add_argument("--points", action="store_true", help="print every point")
     add_common(parser)
     parser.set_defaults(main=main)

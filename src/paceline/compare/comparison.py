@@ -146,8 +146,8 @@ def _notes(groups: Sequence[Runs], *, across_machines: bool) -> list[Note]:
     measured = [group for group in groups if group.measured]
     notes = []
     if why := next((why for group in measured if (why := unlike(measured[0], group))), None):
-        how = "ranked all the same, as asked" if across_machines else "not ranked against each other"
-        hint = "" if across_machines else "rank them all the same: --across-machines"
+        how = "ranked anyway, as requested" if across_machines else "not ranked against each other"
+        hint = "" if across_machines else "rank them anyway: --across-machines"
         notes.append(Note(code="machines", message=f"rows were {why}: {how}", hint=hint))
     if len(classes := {group.trial.framework.strategy_class for group in measured}) > 1:
         listed = ", ".join(sorted(classes))

@@ -56,14 +56,14 @@ def family(trial: Trial) -> Trial:
 def _against(base_index: int, index: int, groups: Sequence[Runs], *, alone: bool) -> Scaling:
     mine, base = groups[index], groups[base_index]
     if not mine.measured:
-        return _unknown("no good run")
+        return _unknown("no successful run")
     if base_index == index:
         if alone and mine.trial.workers > 1:
             return _unknown("no trial with fewer workers on the same machine and environment to compare with")
         one = exactly(1.0, "1", len(mine.measured), mine.derived_by)
         return Scaling(efficiency=one, speedup=one, base=index, note=None)
     if not base.measured:
-        return _unknown(f"its base, {base.trial.label}, has no good run")
+        return _unknown(f"its base, {base.trial.label}, has no successful run")
     ratio = ratio_interval(mine.by_round("throughput"), base.by_round("throughput"))
     n_runs = ratio.n_pairs or min(len(mine.measured), len(base.measured))
     speedup = over_runs(ratio, n_runs, "1", mine.derived_by)

@@ -168,7 +168,7 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
             return replace(unproved, reasons=(why,))
     mine, reference = ProofEvidence(records[trial.id]), ProofEvidence(records[case.reference.id])
     if not reference.roundings:
-        return replace(unproved, reasons=("the reference does not tell what rounding amounts to",))
+        return replace(unproved, reasons=("the reference does not report the effect of rounding",))
     if trial.framework.strategy_class == EXACT:
         distances = _distances(mine, reference)
         reasons = [*mine.wrong_parameters(), *_too_far(distances), *mine.unequal_ranks()]
@@ -224,7 +224,7 @@ def _told_distances(mine: ProofEvidence, reference: ProofEvidence) -> list[Dista
 
 def _too_far(distances: Iterable[Distance]) -> list[str]:
     return [
-        f"{d.what} is {d.distance:.1e} from the reference, {d.allowed:.1e} would be rounding"
+        f"{d.what} is {d.distance:.1e} from the reference, {d.allowed:.1e} is allowed for rounding"
         for d in distances
         if not d.ok
     ]

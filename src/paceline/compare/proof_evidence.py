@@ -135,7 +135,7 @@ class ProofEvidence:
 
     def own_statistics(self) -> list[str]:
         differing = self._differing("statistics")
-        return [f"{len(differing)} batch-norm statistic(s) are each rank's own"] if differing else []
+        return [f"{len(differing)} batch-norm statistic(s) differ between ranks"] if differing else []
 
     def _differing(self, what: str) -> list[str]:
         held: dict[str, list[TensorEvidence]] = {}

@@ -249,7 +249,7 @@ def _outcome(runs: Runs, skip: str | None) -> tuple[RowOutcome, str | None]:
         if runs.machine is not None:
             lost = {doubt.code for record in runs.empty for doubt in record.doubts} & WITHOUT_NUMBERS
             why = "their samples are missing or damaged" if lost else "no step was measured"
-            return "no numbers", f"its runs ended well, but {why}"
+            return "no numbers", f"its runs succeeded, but {why}"
         return ("skipped", skip) if skip else ("not run", "no record yet")
     reasons = Counter(_why(record.outcome.stage, record.outcome.reason) for record in runs.failed)
     kinds = {record.outcome.kind for record in runs.failed}
@@ -294,7 +294,7 @@ def _warnings(runs: Runs) -> tuple[RowWarning, ...]:
         warnings.append(
             RowWarning(
                 code="retried",
-                message=f"{runs.retried} earlier attempt(s) failed before a run ended well",
+                message=f"{runs.retried} earlier attempt(s) failed before a run succeeded",
                 hint="look at them: paceline export",
                 n_runs=runs.retried,
             )

@@ -188,7 +188,7 @@ def refusal(a: Runs, b: Runs, *, across_machines: bool, fairness: Fairness) -> t
     """Why two groups must not be ranked, as a word and in a sentence, or None."""
     one, other = a.trial.framework.name, b.trial.framework.name
     if not across_machines and (why := unlike(a, b)):
-        return DIFFERENT_MACHINES, f"{why}; to rank them all the same: --across-machines"
+        return DIFFERENT_MACHINES, f"{why}; to rank them anyway: --across-machines"
     proofs = [fairness.of(a.trial), fairness.of(b.trial)]
     for proof in proofs:
         if proof is not None and proof.verdict == NOT_COMPARABLE:

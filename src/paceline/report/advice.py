@@ -30,7 +30,7 @@ def advice_text(advice: Advice, width: int, tried: Sequence[Tried] = ()) -> str:
         items("Because", _reasons(shown[:FIRST]), width),
         paragraph(_front(advice), width),
         items("Not considered", advice.not_considered, width),
-        f"What would settle it, as a study:\n\n{_indented(advice.settling)}" if advice.settling else "",
+        f"A study that would settle it:\n\n{_indented(advice.settling)}" if advice.settling else "",
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -83,7 +83,7 @@ def _rest(advice: Advice, width: int) -> str:
     if more <= 0:
         return ""
     tied = sum(one.tied for one in advice.ranked[MOST_ROWS:])
-    also = f", {tied} of them not told apart from the first" if tied else ""
+    also = f", {tied} of them cannot be told apart from the first" if tied else ""
     return paragraph(f"{more} more choice{'s' if more > 1 else ''}{also}: see them with --json.", width)
 
 
@@ -102,7 +102,7 @@ def _front(advice: Advice) -> str:
     if not advice.front:
         return ""
     told = [_place(place, advice.ranked[place]) for place in advice.front]
-    return f"No other is both faster and takes fewer hosts for its speed than these: {'; '.join(told)}."
+    return f"No other choice is both faster and cheaper per sample than these: {'; '.join(told)}."
 
 
 def _place(place: int, one: Recommendation) -> str:
@@ -114,8 +114,8 @@ def _place(place: int, one: Recommendation) -> str:
 def _tried(one: Tried) -> str:
     said = f"{one.label}: predicted {THROUGHPUT.text(one.predicted)}"
     if one.measured is None:
-        return f"{said}; its runs did not end well"
-    where = "inside of the interval" if one.inside else "outside of the interval"
+        return f"{said}; its runs failed"
+    where = "inside the interval" if one.inside else "outside the interval"
     return f"{said}, {'simulated' if one.simulated else 'measured'} {THROUGHPUT.number(one.measured)}: {where}"
 
 

@@ -69,7 +69,7 @@ def _nothing(comparison: Comparison) -> str:
     if not comparison.rows:
         return "No answer yet: nothing was run."
     first = next((row for row in comparison.rows if row.reason), comparison.rows[0])
-    return f"No answer yet: no trial has a good run ({first.label}: {first.outcome}, {first.reason})."
+    return f"No answer yet: no trial has a successful run ({first.label}: {first.outcome}, {first.reason})."
 
 
 def contests(pairs: Sequence[PairVerdict]) -> list[list[PairVerdict]]:

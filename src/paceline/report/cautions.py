@@ -33,7 +33,7 @@ def _contradictions(rows: Sequence[Row | CollectiveTable]) -> list[str]:
     codes = sorted({warning.code for row in rows for warning in row.warnings if warning.code.startswith(IMPOSSIBLE)})
     if not codes:
         return []
-    return [f"Some numbers contradict each other ({', '.join(codes)}): do not trust them before that is settled."]
+    return [f"Some numbers contradict each other ({', '.join(codes)}): do not trust them until this is resolved."]
 
 
 def _disturbances(rows: Sequence[Row | CollectiveTable]) -> list[str]:
@@ -64,4 +64,4 @@ def _bad(rows: Sequence[Row | CollectiveTable]) -> list[str]:
     bad = sum(not row.n_runs for row in rows)
     if not bad or bad == len(rows):
         return []
-    return [f"{bad} of {len(rows)} configurations {'has' if bad == 1 else 'have'} no good run."]
+    return [f"{bad} of {len(rows)} configurations {'has' if bad == 1 else 'have'} no successful run."]

@@ -30,7 +30,7 @@ def scaling_charts(comparison: Comparison, names: Mapping[str, str], width: int)
     meanings = {
         MEASURED: "simulated" if simulated else "measured",
         UNSURE: "95 % interval",
-        IDEAL: "ideal: as many times the workers",
+        IDEAL: "ideal: linear speed-up",
     }
     drawn = [_chart([list(curve.values()) for curve in curves.values()], names, width) for curves in charts.values()]
     return "\n\n".join([*drawn, legend(meanings, width)])

@@ -47,10 +47,10 @@ def collectives_sentences(found: Collectives) -> list[str]:
             best = max(table.sizes, key=lambda row: row.busbw.value)
             said.append(
                 f"{collective_title(table)}: {numbers.seconds_alone(small.time)} for "
-                f"{numbers.size(_bytes(small.size))}, at best {numbers.value(best.busbw, 1e-9)} GB/s bus bandwidth, "
-                f"with {numbers.size(_bytes(best.size))}."
+                f"{numbers.size(_bytes(small.size))}, bus bandwidth up to {numbers.value(best.busbw, 1e-9)} GB/s, "
+                f"at {numbers.size(_bytes(best.size))}."
             )
-    return said or ["nothing was measured."]
+    return said or ["Nothing was measured."]
 
 
 def collective_title(table: CollectiveTable) -> str:
@@ -84,7 +84,7 @@ def _legend(measured: Sequence[CollectiveTable], width: int) -> str:
         return ""
     return paragraph(
         "time: slowest rank of each operation, median of a run's rounds; in brackets the 95 % interval of the mean "
-        "over runs. algbw = size ÷ time; busbw as nccl-tests has it. send_recv: half of there and back.",
+        "over runs. algbw = size ÷ time; busbw as defined by nccl-tests. send_recv: half of the round trip.",
         width,
     )
 
@@ -117,7 +117,7 @@ def _chart(measured: Sequence[CollectiveTable], width: int) -> str:
             grid[line][place] = mark if grid[line][place] in {" ", mark} else MANY
     left = [labels[0], *[""] * (CHART_ROWS - 2), labels[1]]
     ends = [numbers.size(_bytes(one)) for one in (smallest, largest)]
-    lines = ["time of an operation over the size of its message, both logarithmic"]
+    lines = ["time per operation against message size, both axes logarithmic"]
     lines += [f"{text.rjust(margin)} │{''.join(cells).rstrip()}" for text, cells in zip(left, grid, strict=True)]
     lines.append(" " * (margin + 2) + ends[0] + ends[1].rjust(length - len(ends[0])))
     lines += [f"  {mark} {collective_title(table)}" for table, mark in zip(measured, MARKS, strict=False)]

@@ -71,7 +71,7 @@ def scaling_svg(curves: Mapping[str, Sequence[Prediction]]) -> str:
     """A picture of predicted throughput; one curve a family."""
     drawn = [_predicted(name, predictions) for name, predictions in curves.items()]
     area = Area(left=LEFT, top=TOP, right=WIDTH - RIGHT, bottom=HEIGHT - BOTTOM)
-    parts = panel(drawn, area, title="samples a second", log=True, form=format_count)
+    parts = panel(drawn, area, title="samples per second", log=True, form=format_count)
     return picture("Predicted throughput by workers, 90 % intervals; dotted: ideal", HEIGHT, parts)
 
 

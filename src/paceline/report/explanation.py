@@ -1,4 +1,7 @@
-"""Explanations as text: where the step goes, what holds it back, what would help. Finished numbers in, strings out."""
+"""Explanations as text: where the step time goes, what holds it back, what would help.
+
+It formats finished numbers and computes none.
+"""
 
 from __future__ import annotations
 
@@ -36,7 +39,7 @@ def explanation_text(found: Explanation, width: int) -> str:
 
 def _shares(found: Explanation, width: int) -> str:
     rows = [one for one in found.shares if max(one.best, one.modelled) >= LEAST_SHOWN]
-    names = Column(header="where the step goes", cells=tuple(one.cause for one in rows), right=False)
+    names = Column(header="where the step time goes", cells=tuple(one.cause for one in rows), right=False)
     return draw(
         names,
         [
@@ -95,8 +98,10 @@ def gap_text(gaps: Sequence[Gap], width: int) -> str:
             f"{layer.layer} {format_seconds(layer.slower_s)} against {format_seconds(layer.faster_s)}"
             for layer in one.layers
         )
-        lines.append(f"{one.sentence}. All of it ({one.by}): {split}{f'. Layers, forward: {layers}' if layers else ''}")
-    return items("Why one is slower than another", lines, width)
+        lines.append(
+            f"{one.sentence}. Full breakdown ({one.by}): {split}{f'. Layers, forward: {layers}' if layers else ''}"
+        )
+    return items("Why one trial is slower than another", lines, width)
 
 
 def change_point_text(found: Sequence[ChangePoint], width: int) -> str:

@@ -11,7 +11,7 @@ from paceline.report.table import Column, draw
 
 LEGEND = (
     "1w, 2w: workers. Distances are relative to the float64 reference; in brackets what is allowed: 5 × that of "
-    "PyTorch's own float32. FLOPs: the framework's own count of a step over the graph's."
+    "PyTorch's own float32. FLOPs: the framework's own count per step ÷ the graph's."
 )
 
 
@@ -89,7 +89,7 @@ def _agreement(workload: str, proofs: Sequence[Proof]) -> str:
                 closest = max(distances, key=lambda d: d.distance / (d.allowed or 1.0))
                 does += f" (at worst the {closest.what}: {_numbers(closest)})"
         else:
-            does = f"learn, as {promise} strategies promise, and no more is promised"
+            does = f"learn, which is all that {promise} strategies promise"
         sentences.append(f"{workload}, {sides}: {who} {does}")
     told: dict[str, list[str]] = {}
     for proof in proofs:

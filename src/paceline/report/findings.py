@@ -38,14 +38,14 @@ def loss_words(loss: EfficiencyLoss) -> tuple[str, list[str]]:
     """What is lost between two sizes, and by what, the most first."""
     parts = sorted(loss.parts.items(), key=lambda part: -part[1])
     heading = (
-        f"From {loss.from_workers} to {loss.to_workers} workers {1 - loss.efficiency:.0%} of the speed of a worker is "
+        f"From {loss.from_workers} to {loss.to_workers} workers, {1 - loss.efficiency:.0%} of the speed per worker is "
         f"lost ({loss.by})"
     )
     return heading, [f"{share:+.0%} {cause}" for cause, share in parts if abs(share) >= LEAST_SHOWN]
 
 
 def further_sentences(explained: Explanation) -> list[str]:
-    """What is lost by size, whether the step is normal, and what nobody knows."""
+    """What is lost by size, whether the step is normal, and what is not known."""
     lost = []
     if explained.loss:
         heading, parts = loss_words(explained.loss)

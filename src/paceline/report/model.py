@@ -72,13 +72,13 @@ def imported_text(imported: Imported) -> str:
     if "fractions" in told:
         return f"{imported.file}: {len(told['bytes'])} gradients, {format_bytes(sum(told['bytes']))} in all"
     step, exchange, exposed = (format_seconds(told[name]) for name in ("step", "communication", "exposed"))
-    return f"{imported.file}: a step of {step}, {exchange} of exchange, {exposed} of it with nothing behind it"
+    return f"{imported.file}: a step of {step}, {exchange} of communication, {exposed} of it exposed"
 
 
 def _slow(slowest: float) -> str:
     if slowest <= 1:
-        return "none is slower for good"
-    return f"one takes {slowest:.3f} times as long as the others, for good"
+        return "none is permanently slower"
+    return f"one takes {slowest:.3f} times as long as the others, permanently"
 
 
 def _value(number: float, unit: str) -> str:
@@ -111,7 +111,7 @@ def prediction_text(answer: Mapping[str, Any], extras: Mapping[str, Any], width:
         *_paid_columns(predictions, extras),
     ]
     blocks = [
-        f"{calibration.family.label}, batch {first.samples:g} a worker: {predictions[0].by}, 90 % intervals",
+        f"{calibration.family.label}, batch {first.samples:g} per worker: {predictions[0].by}, 90 % intervals",
         draw(names, columns, width),
         _chart(predictions, width),
         "\n".join(fill(line, width, subsequent_indent="  ") for line in _sentences(answer, extras)),
@@ -162,7 +162,9 @@ def _sentences(answer: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str
             else "Efficiency stays above 80 % throughout."
         )
         worth, last = answer["worth"], predictions[-1].conditions.workers
-        beyond = "all that were asked for" if worth == last else "beyond, a doubling brings less than half of one"
+        beyond = (
+            "all that were asked for" if worth == last else "doubling them again brings less than half of a doubling"
+        )
         lines.append(f"Worth paying for: {worth} worker(s); {beyond}.")
     far = max(predictions, key=lambda one: one.extrapolated_by)
     if far.extrapolated:
@@ -176,11 +178,9 @@ def _sentences(answer: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str
         lines.append(f"{change}: {1 / ratio:.2f} times as fast on {predictions[-1].conditions.workers} workers.")
     memory = predictions[-1].memory_bytes
     if memory is not None and extras["memory"] is not None:
-        lines.append(f"A worker takes about {format_bytes(memory)}.")
+        lines.append(f"Memory per worker: about {format_bytes(memory)}.")
     if memory is None and extras["memory"] is not None:
-        lines.append(
-            f"Not known: how much memory a worker takes, and so whether {format_bytes(extras['memory'])} is enough"
-        )
+        lines.append(f"Not known: the memory per worker, and so whether {format_bytes(extras['memory'])} is enough")
     lines += [f"Not known: {sentence}" for sentence in calibration.unidentified]
     lines += [f"Doubt: {sentence}" for sentence in calibration.remarks]
     return lines

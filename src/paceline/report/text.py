@@ -34,7 +34,7 @@ WIDTH = 80
 
 MOST_SENTENCES = 2
 """Of an answer that is said before the table."""
-MORE = "(phases, CPU, memory, and warnings and fairness at length: add --all)"
+MORE = "(add --all for phases, CPU and memory, and for warnings and fairness in full)"
 
 
 def comparison_table(comparison: Comparison, width: int = WIDTH, *, details: bool = False) -> str:

@@ -22,7 +22,7 @@ KNOBS = {
     "hosts": Knob(default="", doc="Hosts as mpirun knows them, separated by commas; empty: those of a hostfile."),
     "hostfile": Knob(default="", doc="File of hosts for mpirun, where `hosts` is empty; both empty: its allocation."),
     "mpirun": Knob(default="mpirun", doc="The program that starts MPI jobs."),
-    "options": Knob(default="", doc="Further options of mpirun."),
+    "options": Knob(default="", doc="Additional options of mpirun."),
 }
 
 

@@ -17,7 +17,7 @@ from paceline.units import format_bytes, format_seconds
 LEFT, SIDE, TOP, UPPER, LOWER, BETWEEN, BOTTOM, KEY = 84, 14, 40, 250, 170, 84, 52, 18
 HOW_TO_READ = (
     "Time of the slowest rank, median of a run's rounds; marks are means over runs, bars their 95 % intervals. Bus "
-    "bandwidth is as nccl-tests has it."
+    "bandwidth is as defined by nccl-tests."
 )
 
 
@@ -48,7 +48,7 @@ def _figure(name: str, title: str, tables: Sequence[CollectiveTable]) -> Figure:
         parts += [dot(index, 20, y), text(32, y + 4.5, textwrap.shorten(words, 96))]
     times = [[(row.size, row.time) for row in table.sizes] for table in tables]
     rates = [[(row.size, row.busbw) for row in table.sizes] for table in tables]
-    parts += _panel(tables, times, upper, "time of an operation", format_seconds)
+    parts += _panel(tables, times, upper, "time per operation", format_seconds)
     parts += _panel(tables, rates, lower, "bus bandwidth", _rate)
     return Figure(
         name=name,

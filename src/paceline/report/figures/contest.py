@@ -60,11 +60,15 @@ def _figure(name: str, title: str, rows: Sequence[Row]) -> Figure:
     height = TOP + ROW * len(ordered) + BOTTOM
     area = Area(left=SIDE, top=TOP, right=WIDTH - SIDE, bottom=height - BOTTOM)
     scale = _scale([_speed(row) for row in ordered], area)
-    parts = across(area, scale, {value: format_count(value) for value in scale.ticks()}, "samples a second")
+    parts = across(area, scale, {value: format_count(value) for value in scale.ticks()}, "samples per second")
     for place, row in enumerate(ordered):
         parts += _row(place, row, area, scale)
     zero = [] if scale.low == 0 else ["The axis does not begin at zero."]
-    cut = ["An arrow: the interval goes on."] if any(_is_cut(_speed(row), scale) for row in ordered) else []
+    cut = (
+        ["An arrow: the interval extends beyond the axis."]
+        if any(_is_cut(_speed(row), scale) for row in ordered)
+        else []
+    )
     return Figure(
         name=name,
         title=title,
@@ -120,7 +124,7 @@ def _speed(row: Row) -> Estimate:
 
 def _sheet(rows: Sequence[Row]) -> Sheet:
     return Sheet(
-        caption="Throughput over all workers, samples a second, with its 95 % interval",
+        caption="Throughput over all workers, samples per second, with its 95 % interval",
         fields=fields(label="trial", throughput="samples/s", runs="runs"),
         lines=tuple(
             Line(

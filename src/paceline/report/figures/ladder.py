@@ -13,7 +13,7 @@ from paceline.units import format_seconds
 
 ROW, BAR, TOP, BOTTOM, SIDE = 42, 14, 10, 52, 6
 HOW_TO_READ = (
-    "Modelled. Each rung takes one cause away, and all above it: the next bottleneck is the cause of the next rung."
+    "Modelled. Each rung removes one cause and all causes above it: the next bottleneck is the cause of the next rung."
 )
 AS_IT_IS = "as it is"
 

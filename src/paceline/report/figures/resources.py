@@ -31,7 +31,7 @@ MOST_NAMES = 10
 """Names that fit beside a panel; of more processes none is named."""
 LABEL = 14
 UNITS = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
-HOW_TO_READ = "Of the last run; children are counted with their process. CPU is the mean since the sample before."
+HOW_TO_READ = "Of the last run; children are counted with their process. CPU is the mean since the previous sample."
 
 
 def resource_figures(comparison: Comparison, resources: Mapping[str, Sequence[UsageCurves]]) -> list[Figure]:
@@ -70,7 +70,7 @@ def _panel(curves: Sequence[tuple[str, Series]], area: Area, title: str, unit: f
     most = max(max(one.values) for _, one in curves) / unit
     right = Scale(0.0, end, area.left, area.right)
     up = Scale(0.0, most * 1.05 or 1.0, area.bottom, area.top)
-    parts = across(area, right, {t: format_seconds(t) if t else "0" for t in right.ticks()}, "since the meter began")
+    parts = across(area, right, {t: format_seconds(t) if t else "0" for t in right.ticks()}, "since the meter started")
     parts += upward(area, up, {value: f"{value:g}" for value in up.ticks(4)}, title)
     for index, (name, one) in enumerate(curves):
         places = [(right(t), up(value / unit)) for t, value in zip(one.t_s, one.values, strict=True)]
@@ -118,7 +118,7 @@ def _points(key: str, used: Sequence[UsageCurves]) -> Sheet:
         for t, value in zip(curve.t_s, curve.values, strict=True)
     ]
     return Sheet(
-        caption="CPU (cores) and resident memory over time; long curves keep the lowest and highest of each stretch",
+        caption="CPU (cores) and resident memory over time; long curves keep the minimum and maximum of each interval",
         fields=fields(process="process", what="what", t_s="time", value="value"),
         lines=tuple(lines),
     )

@@ -19,7 +19,7 @@ from paceline.units import format_count
 
 UPPER, LOWER, BETWEEN, BOTTOM = 300, 150, 84, 56
 PREDICTED = "Dashed with a band: modelled, 90 % interval."
-IDEAL = "Dotted: ideal, as many times the workers."
+IDEAL = "Dotted: ideal, linear speed-up."
 SIZE = re.compile(r"\d+ workers?( on \d+ hosts)?")
 """The part of a row's label that says its size."""
 MOST_CURVES = 6
@@ -85,7 +85,7 @@ def _figure(
     ]
     fast, kept = [_throughput(one) for one in drawn], [_efficiency(one) for one in drawn]
     top = max([1.0, *(one.high or one.value for curve in kept for one in curve.measured)])
-    parts = panel(fast, upper, title="samples a second", log=True, form=format_count)
+    parts = panel(fast, upper, title="samples per second", log=True, form=format_count)
     parts += panel(kept, lower, title="efficiency", log=False, form=_percent, named=False, low=0.0, high=min(top, 1.3))
     return Figure(
         name=name,

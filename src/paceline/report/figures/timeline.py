@@ -34,8 +34,8 @@ ROOM = 900
 """Of all lanes together: with hundreds of ranks lanes get thin, the picture no longer."""
 THINNEST = 3.0
 HOW_TO_READ = (
-    "The measured step whose length is nearest to the median. What of the exchange is hidden behind computing is not "
-    "seen from outside: it is part of the phases that hide it."
+    "The measured step whose duration is closest to the median. Communication that is hidden behind computation cannot "
+    "be seen from outside: it is part of the phases that hide it."
 )
 
 
@@ -62,7 +62,7 @@ def _figure(name: str, title: str, key: str, spans: Sequence[Span]) -> Figure:
     end = max(span.start_s + span.duration_s for span in spans)
     scale = Scale(0.0, end * 1.01, area.left, area.right)
     parts = across(
-        area, scale, {value: format_seconds(value) if value else "0" for value in scale.ticks()}, "since its begin"
+        area, scale, {value: format_seconds(value) if value else "0" for value in scale.ticks()}, "since its start"
     )
     for rank, place in ranks.items():
         if deep >= SIZE or place % -(-SIZE // int(deep)) == 0:
@@ -128,7 +128,7 @@ def _sheet(key: str, spans: Sequence[Span]) -> Sheet:
         mine = lengths.setdefault(span.rank, {})
         mine[span.name] = mine.get(span.name, 0.0) + span.duration_s
     return Sheet(
-        caption="Length of each phase of the step on each rank",
+        caption="Duration of each phase of the step on each rank",
         fields=(*fields(rank="rank"), *(Field(name=phase, header=phase) for phase in phases)),
         lines=tuple(
             Line(
@@ -148,7 +148,7 @@ def _sheet(key: str, spans: Sequence[Span]) -> Sheet:
 
 def _points(key: str, spans: Sequence[Span]) -> Sheet:
     return Sheet(
-        caption="Begin and length of each phase of the step",
+        caption="Start and duration of each phase of the step",
         fields=fields(rank="rank", stream="stream", phase="phase", start="begin", seconds="length"),
         lines=tuple(
             Line(
