@@ -95,14 +95,18 @@ def _trace(args: argparse.Namespace, form: str, records: list[Record]) -> int:
 
 def _traced(args: argparse.Namespace, records: list[Record]) -> Record:
     """The run that is asked for; else the last of those with most workers."""
-    whole = [one for one in records if one.ok and one.kind == MEASUREMENT and one.trial.workload.collective is None]
+    candidates = [
+        record
+        for record in records
+        if record.ok and record.kind == MEASUREMENT and record.trial.workload.collective is None
+    ]
     if args.run:
-        whole = [one for one in whole if one.run_id == args.run]
-    if not whole:
+        candidates = [record for record in candidates if record.run_id == args.run]
+    if not candidates:
         raise PacelineError(
             f"no run {args.run or ''} with measured steps", hint=f"list them: {command(args, 'export')}"
         )
-    return max(reversed(whole), key=lambda one: one.trial.workers)
+    return max(reversed(candidates), key=lambda record: record.trial.workers)
 
 
 def wanted_format(args: argparse.Namespace) -> str:

@@ -69,23 +69,23 @@ def main(args: argparse.Namespace) -> int:
         bandwidth=bandwidth,
         latency_s=latency,
     )
-    found = read_import(_text(Path(file)), file=Path(file).name, kind=args.kind, setting=setting)
-    path = add_import(store_folder(args.store), study.name, found)
+    imported = read_import(_text(Path(file)), file=Path(file).name, kind=args.kind, setting=setting)
+    path = add_import(store_folder(args.store), study.name, imported)
     if args.json:
         emit(
             {
                 "study": study.name,
-                "file": found.file,
-                "kind": found.kind,
-                "workers": found.setting.workers,
-                "tells": dict(found.told),
+                "file": imported.file,
+                "kind": imported.kind,
+                "workers": imported.setting.workers,
+                "tells": dict(imported.told),
                 "kept_in": str(path),
             }
         )
     else:
         from paceline.report.model import imported_text
 
-        show(imported_text(found))
+        show(imported_text(imported))
         say(f"kept in {path}")
         say(f"next: {command(args, 'calibrate', args.study, '--no-run')}")
     return 0
@@ -98,7 +98,7 @@ def _records(args: argparse.Namespace) -> int:
     if path.suffix == ".toml":
         raise SpecError(f"{path}: there is no file to import", hint=f"name a file too: paceline import {path} FILE")
     folder = store_folder(args.store)
-    added, known = unpack_archive(path, folder)
+    added, present = unpack_archive(path, folder)
     if args.json:
         emit(
             {
@@ -106,12 +106,12 @@ def _records(args: argparse.Namespace) -> int:
                 "file": path.name,
                 "kind": "archive",
                 "workers": None,
-                "tells": {"added": added, "known": known},
+                "tells": {"added": added, "known": present},
                 "kept_in": str(folder),
             }
         )
     else:
-        show(f"{path.name}: {added} run(s) added" + (f", {known} were already present" if known else ""))
+        show(f"{path.name}: {added} run(s) added" + (f", {present} were already present" if present else ""))
         say(f"next: {command(args, 'report', 'STUDY')}")
     return 0
 
@@ -137,7 +137,7 @@ def _as_run(args: argparse.Namespace) -> int:
     )
     with Store.open(folder, create=True) as store:
         store.add(record)
-    told = {"run": record.run_id, "steps": record.samples.num_rows // trial.ranks if record.samples else 0}
+    summary = {"run": record.run_id, "steps": record.samples.num_rows // trial.ranks if record.samples else 0}
     if args.json:
         emit(
             {
@@ -145,12 +145,12 @@ def _as_run(args: argparse.Namespace) -> int:
                 "file": ", ".join(path.name for path in paths),
                 "kind": "kineto",
                 "workers": trial.workers,
-                "tells": told,
+                "tells": summary,
                 "kept_in": str(folder),
             }
         )
     else:
-        show(f"{told['run']}: {told['steps']} steps of {trial.ranks} rank(s)")
+        show(f"{summary['run']}: {summary['steps']} steps of {trial.ranks} rank(s)")
         say(f"next: {command(args, 'explain', args.study)}")
     return 0
 
@@ -160,10 +160,10 @@ def _trial_of(args: argparse.Namespace, trials: Sequence[Trial]) -> Trial:
     wanted = {"workers": args.workers, "hosts": args.hosts if args.hosts > 1 else None, "batch": args.batch}
 
     def matches(trial: Trial) -> bool:
-        own = {"workers": trial.workers, "hosts": trial.cluster.hosts, "batch": trial.workload.batch_per_worker}
+        values = {"workers": trial.workers, "hosts": trial.cluster.hosts, "batch": trial.workload.batch_per_worker}
         network = trial.cluster.network.label if trial.cluster.network else None
         return (
-            all(value in (None, own[name]) for name, value in wanted.items())
+            all(value in (None, values[name]) for name, value in wanted.items())
             and args.framework in (None, trial.framework.name)
             and args.network in (None, network)
         )

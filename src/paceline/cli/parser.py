@@ -36,8 +36,8 @@ class Parser(argparse.ArgumentParser):
                 hint=self._hint(str(value), action.choices),
             )
 
-    def _hint(self, word: str, known: Iterable[str]) -> str:
-        nearest = difflib.get_close_matches(word.partition("=")[0], list(known), n=1, cutoff=0.5)
+    def _hint(self, word: str, choices: Iterable[str]) -> str:
+        nearest = difflib.get_close_matches(word.partition("=")[0], list(choices), n=1, cutoff=0.5)
         suggestion = f"did you mean '{nearest[0]}'?   " if nearest else ""
         return f"{suggestion}see all: {self.prog} --help"
 

@@ -71,16 +71,16 @@ def main(args: argparse.Namespace) -> int:
     changes = parse_changes(args.what_if) if args.what_if else []
     answers: list[dict[str, Any]] = []
     for calibration in _calibrations(args):
-        asked = [_conditions(args, calibration, count) for count in workers]
-        predictions = [predict(*changed(calibration, one, changes)) for one in asked]
+        conditions = [_conditions(args, calibration, count) for count in workers]
+        predictions = [predict(*changed(calibration, condition, changes)) for condition in conditions]
         answers.append(
             {
                 "calibration": calibration,
                 "predictions": predictions,
                 "knee": knee(predictions),
                 "worth": worth_paying(predictions),
-                "without": [predict(calibration, one) for one in asked] if changes else [],
-                "helps": single_changes(calibration, asked[-1]) if args.helps_most else [],
+                "without": [predict(calibration, condition) for condition in conditions] if changes else [],
+                "helps": single_changes(calibration, conditions[-1]) if args.helps_most else [],
             }
         )
     if args.picture:
@@ -88,11 +88,11 @@ def main(args: argparse.Namespace) -> int:
     if args.trace or args.chakra:
         _trace(args, answers[0])
     if args.json:
-        emit({"families": [_json(args, one) for one in answers], **_json(args, answers[0])})
+        emit({"families": [_json(args, answer) for answer in answers], **_json(args, answers[0])})
     else:
         from paceline.report.model import prediction_text
 
-        show("\n\n".join(prediction_text(one, _extras(args), width()) for one in answers))
+        show("\n\n".join(prediction_text(answer, _extras(args), width()) for answer in answers))
         best = answers[0]["helps"][0][0] if answers[0]["helps"] else None
         say(f"next: {command(args, 'predict', *_asked(args), *(['--what-if', best] if best else ['--helps-most']))}")
     return 0
@@ -101,8 +101,8 @@ def main(args: argparse.Namespace) -> int:
 def _asked(args: argparse.Namespace) -> list[str]:
     """The question again, as words of a command."""
     flags = ("device", "model", "framework", "strategy", "network", "batch", "batch_global")
-    given = [(f"--{name.replace('_', '-')}", getattr(args, name)) for name in flags]
-    words = [word for flag, value in given if value is not None for word in (flag, str(value))]
+    flag_values = [(f"--{name.replace('_', '-')}", getattr(args, name)) for name in flags]
+    words = [word for flag, value in flag_values if value is not None for word in (flag, str(value))]
     sizes = ["--workers", args.workers] if args.workers != WORKERS else []
     return [*([args.study] if args.study else []), *words, *sizes]
 
@@ -116,22 +116,22 @@ def counts(text: str) -> list[int]:
     try:
         if ".." in text:
             low, high = (int(part) for part in text.split(".."))
-            found = [low]
-            while found[-1] * 2 <= high:
-                found.append(found[-1] * 2)
-            if found[-1] != high:
-                found.append(high)
+            workers = [low]
+            while workers[-1] * 2 <= high:
+                workers.append(workers[-1] * 2)
+            if workers[-1] != high:
+                workers.append(high)
         else:
-            found = [int(part) for part in text.split(",")]
+            workers = [int(part) for part in text.split(",")]
     except ValueError:
-        found = []
-    if not found or min(found) < 1 or sorted(found) != found:
+        workers = []
+    if not workers or min(workers) < 1 or sorted(workers) != workers:
         raise PacelineError(f"--workers {text}: should be increasing numbers", hint="write it like 2..4096 or 1,2,4")
-    if found[-1] > MOST_WORKERS:
+    if workers[-1] > MOST_WORKERS:
         raise PacelineError(
             f"--workers {text}: at most {MOST_WORKERS} workers can be predicted", hint="write it like 2..4096"
         )
-    return found
+    return workers
 
 
 def _calibrations(args: argparse.Namespace) -> Sequence[Calibration]:
@@ -232,8 +232,8 @@ def _json(args: argparse.Namespace, answer: dict[str, Any]) -> dict[str, Any]:
     return {
         "family": calibration.to_json()["family"],
         "by": calibration.by,
-        "rows": [{**one.to_json(), **paid(one, extras)} for one in answer["predictions"]],
-        "without_change": [one.to_json() for one in answer["without"]],
+        "rows": [{**prediction.to_json(), **paid(prediction, extras)} for prediction in answer["predictions"]],
+        "without_change": [prediction.to_json() for prediction in answer["without"]],
         "knee": answer["knee"],
         "worth_paying": answer["worth"],
         "helps_most": [{"change": change, "step_ratio": ratio} for change, ratio in answer["helps"]],
@@ -246,7 +246,7 @@ def _draw(args: argparse.Namespace, answers: Sequence[dict[str, Any]]) -> None:
     from paceline.record.export import write_text
     from paceline.report.curve import scaling_svg
 
-    curves = {one["calibration"].family.label: one["predictions"] for one in answers}
+    curves = {answer["calibration"].family.label: answer["predictions"] for answer in answers}
     write_text(scaling_svg(curves), Path(args.picture))
     say(f"written: {args.picture}")
 

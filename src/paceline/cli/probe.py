@@ -105,7 +105,9 @@ def _made(args: argparse.Namespace) -> Study:
             "study": {"name": "probe-network", "question": "How fast are collectives and links here?"},
             "workload": {
                 "model": "collective",
-                "collective": {"operation": [one for one in OPERATIONS if one in offered] or [OPERATIONS[0]]},
+                "collective": {
+                    "operation": [operation for operation in OPERATIONS if operation in offered] or [OPERATIONS[0]]
+                },
             },
             "framework": {"name": framework},
             "cluster": {"site": site, "hosts": hosts, "workers_per_host": workers // hosts},

@@ -110,10 +110,10 @@ def _in_short(data: ReportData, page: str | None) -> str:
     from paceline.report.lists import paragraph
     from paceline.report.text import results_answer
 
-    said = [f"Answer: {results_answer(data.results)}"]
-    said += [f"Recommendation: {data.advice.sentence}"] if data.advice else []
-    said += [f"Report: {page}"] if page else []
-    return "\n".join(paragraph(sentence, width()) for sentence in said)
+    sentences = [f"Answer: {results_answer(data.results)}"]
+    sentences += [f"Recommendation: {data.advice.sentence}"] if data.advice else []
+    sentences += [f"Report: {page}"] if page else []
+    return "\n".join(paragraph(sentence, width()) for sentence in sentences)
 
 
 def _text(args: argparse.Namespace, snapshot: Snapshot) -> str:

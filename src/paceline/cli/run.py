@@ -75,7 +75,9 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str, deta
     if failed or missing or empty or not any(row.throughput for row in rows):
         ids = {record.trial.id for record in failed}
         names = ", ".join(sorted(ids | set(missing) | empty)) or "no trial could run"
-        raise RunIncompleteError(f"some runs failed: {names}", hint=f"see the reasons above; run them again: {again}")
+        raise RunIncompleteError(
+            f"not every run succeeded: {names}", hint=f"see the reasons above; run them again: {again}"
+        )
     return snapshot.comparison
 
 
@@ -84,13 +86,13 @@ def tell_precision(study: Study, comparison: Comparison) -> None:
     if study.repeats.until is None:
         return
     for row in comparison.rows:
-        found = row.throughput
-        if found is None or found.low is None or found.high is None:
+        throughput = row.throughput
+        if throughput is None or throughput.low is None or throughput.high is None:
             continue
-        half_width = (found.high - found.low) / 2 / found.value
+        half_width = (throughput.high - throughput.low) / 2 / throughput.value
         if half_width > study.repeats.until:
             say(
-                f"{row.label}: the interval is ±{half_width:.1%} after {found.n_runs} runs, "
+                f"{row.label}: the interval is ±{half_width:.1%} after {throughput.n_runs} runs, "
                 f"the study asks for ±{study.repeats.until:.1%}; raise max under repeats, or use a quieter machine"
             )
 

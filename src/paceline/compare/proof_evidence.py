@@ -80,12 +80,12 @@ class ProofEvidence:
         """Of the reference: the same in float32."""
         return [
             ShownTensors(
-                gradients=one["gradients"],
-                weights=one["weights"],
-                statistics=one["statistics"],
-                of_workers=np.asarray(one["losses"], dtype=float),
+                gradients=rounding["gradients"],
+                weights=rounding["weights"],
+                statistics=rounding["statistics"],
+                of_workers=np.asarray(rounding["losses"], dtype=float),
             )
-            for one in self.record.reported.roundings or ()
+            for rounding in self.record.reported.roundings or ()
         ]
 
     @property

@@ -154,7 +154,7 @@ class Row:
             if isinstance(value, Estimate):
                 data[name] = value.to_json()
         for name in ("phases", "phases_derived"):
-            data[name] = {phase: found.to_json() for phase, found in getattr(self, name).items()}
+            data[name] = {phase: part.to_json() for phase, part in getattr(self, name).items()}
         data["phases_mixed"] = self.phases_mixed.to_json() if self.phases_mixed else None
         data["warnings"] = [warning.to_json() for warning in self.warnings]
         data["knobs"] = dict(self.knobs)
@@ -228,17 +228,17 @@ def _over(values: list[float], unit: str, by: KnownBy) -> Estimate:
 
 
 def _phases(runs: Runs, phases_of: Callable[[RunSummary], Mapping[str, PhaseTime]]) -> dict[str, Phase]:
-    found: dict[str, list[PhaseTime]] = {}
+    times: dict[str, list[PhaseTime]] = {}
     for _, summary in runs.measured:
         for name, phase in phases_of(summary).items():
-            found.setdefault(name, []).append(phase)
+            times.setdefault(name, []).append(phase)
     return {
         name: Phase(
             time=_over([phase.seconds for phase in phases], "s", runs.measured_by),
             share=sum(phase.share for phase in phases) / len(phases),
             by=phases[0].by,
         )
-        for name, phases in found.items()
+        for name, phases in times.items()
     }
 
 
@@ -264,23 +264,23 @@ def _outcome(runs: Runs, skip: str | None) -> tuple[RowOutcome, str | None]:
 
 
 def _why(stage: str | None, reason: str | None) -> str:
-    said = reason or "no reason known"
-    return f"{said} ({stage})" if stage else said
+    words = reason or "no reason known"
+    return f"{words} ({stage})" if stage else words
 
 
 def _warnings(runs: Runs) -> tuple[RowWarning, ...]:
-    found: dict[DoubtCode, RowWarning] = {}
+    by_code: dict[DoubtCode, RowWarning] = {}
     for record in (*(record for record, _ in runs.measured), *runs.empty):
-        seen = {doubt.code: doubt for doubt in reversed(record.doubts)}
-        for code, doubt in seen.items():
-            first = found.get(code)
-            found[code] = RowWarning(
+        doubts = {doubt.code: doubt for doubt in reversed(record.doubts)}
+        for code, doubt in doubts.items():
+            first = by_code.get(code)
+            by_code[code] = RowWarning(
                 code=code,
                 message=first.message if first else doubt.message,
                 hint=first.hint if first else doubt.hint,
                 n_runs=first.n_runs + 1 if first else 1,
             )
-    warnings = list(found.values())
+    warnings = list(by_code.values())
     if len(runs.measured) == 1:
         warnings.append(
             RowWarning(

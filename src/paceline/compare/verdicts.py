@@ -177,31 +177,31 @@ def unlike(a: Runs, b: Runs) -> str | None:
     """Why two groups are of different machines, in words, or None."""
     if a.machine != b.machine:
         return f"recorded on two machines, {a.machine} and {b.machine}"
-    one, other = a.trial.framework, b.trial.framework
+    framework, other = a.trial.framework, b.trial.framework
     # Two frameworks live in two environments by design; the same lock with other contents is an accident.
-    if (one.environment, one.lock) == (other.environment, other.lock) and a.fingerprint != b.fingerprint:
-        return f"recorded in two states of the environment {one.environment}"
+    if (framework.environment, framework.lock) == (other.environment, other.lock) and a.fingerprint != b.fingerprint:
+        return f"recorded in two states of the environment {framework.environment}"
     return None
 
 
 def refusal(a: Runs, b: Runs, *, across_machines: bool, fairness: Fairness) -> tuple[RefusalWord, str] | None:
     """Why two groups must not be ranked, as a word and in a sentence, or None."""
-    one, other = a.trial.framework.name, b.trial.framework.name
+    first, second = a.trial.framework.name, b.trial.framework.name
     if not across_machines and (why := unlike(a, b)):
         return DIFFERENT_MACHINES, f"{why}; to rank them anyway: --across-machines"
     proofs = [fairness.of(a.trial), fairness.of(b.trial)]
     for proof in proofs:
         if proof is not None and proof.verdict == NOT_COMPARABLE:
             return NOT_COMPARABLE, f"{proof.name}: {'; '.join(proof.reasons)}"
-    if one == other:
+    if first == second:
         return None
-    for name, proof in zip((one, other), proofs, strict=True):
+    for name, proof in zip((first, second), proofs, strict=True):
         if proof is None:
-            why = f"nothing can show that {one} and {other} compute the same"
+            why = f"nothing can show that {first} and {second} compute the same"
             return NO_PROOF, f"{why}: there is no proof for {name}, so they are shown and not ranked"
         if proof.verdict == NO_PROOF:
             missing = f"{proof.name}: {'; '.join(proof.reasons)}"
-            why = f"nothing shows yet that {one} and {other} compute the same ({missing})"
+            why = f"nothing shows yet that {first} and {second} compute the same ({missing})"
             return NO_PROOF, f"{why}, so they are shown and not ranked; prove it: paceline check fairness STUDY"
     return None
 

@@ -93,18 +93,18 @@ def _contest(comparison: Comparison, pairs: Sequence[PairVerdict]) -> _Clause:
     members = list(dict.fromkeys(key for pair in pairs for key in (pair.a, pair.b)))
     names, where = _told_apart(comparison, [comparison.row(key) for key in members])
     best = max(members, key=lambda key: _speed(comparison.row(key)))
-    own = [pair for pair in pairs if best in (pair.a, pair.b)]
-    lost = {pair.b for pair in own if pair.a == best and pair.verdict == Verdict.DIFFERENT.words}
+    pairs_of_best = [pair for pair in pairs if best in (pair.a, pair.b)]
+    lost = {pair.b for pair in pairs_of_best if pair.a == best and pair.verdict == Verdict.DIFFERENT.words}
     rivals = [key for key in members if key != best and key not in lost]
     if rivals:
-        close = [pair for pair in own if {pair.a, pair.b} & set(rivals)]
+        close = [pair for pair in pairs_of_best if {pair.a, pair.b} & set(rivals)]
         equal = all(pair.verdict == Verdict.EQUAL.words for pair in close)
         how = f"are equally fast within {comparison.margin * 100:g} %" if equal else "cannot be told apart"
         # With its p: after Holm's correction an interval without 1 may still prove nothing.
         ratio = f" ({evidence_of(close[0])})" if len(close) == 1 else ""
         ahead = f", ahead of {_list([names[key] for key in members if key in lost])}" if lost else ""
         return _Clause(whole=f"{where}{_list([names[key] for key in (best, *rivals)])} {how}{ratio}{ahead}")
-    closest = min(own, key=lambda pair: pair.ratio or 0.0)
+    closest = min(pairs_of_best, key=lambda pair: pair.ratio or 0.0)
     of_all = f"the fastest of {len(members)}: " if len(members) > 2 else ""
     next_best = f"{names[closest.b]}, the next" if len(members) > 2 else names[closest.b]
     note = f"; {closest.note}" if closest.note else ""
@@ -121,8 +121,8 @@ def _told_apart(comparison: Comparison, rows: Sequence[Row]) -> tuple[Mapping[st
     shared = [part for part in parts[rows[0].key] if all(part in other for other in parts.values())]
     names = {}
     for row in rows:
-        own = [spoken_framework(row, comparison, part) for part in parts[row.key] if part not in shared]
-        names[row.key] = " · ".join(own) or row.label
+        distinct = [spoken_framework(row, comparison, part) for part in parts[row.key] if part not in shared]
+        names[row.key] = " · ".join(distinct) or row.label
     return names, f"with {_phrase(shared, rows[0])}, " if shared else ""
 
 
@@ -158,7 +158,7 @@ def _scaling(comparison: Comparison, family: ScalingFamily) -> _Clause:
     speedup, efficiency = numbers.known(row.speedup), numbers.known(row.efficiency)
     sure = _interval(numbers.interval(efficiency, 100), efficiency.n_runs, " %")
     only = "only " if speedup.high is not None and speedup.high < 1 else ""
-    few, many = (one.label.split(" · ") for one in (base, row))
+    few, many = (member.label.split(" · ") for member in (base, row))
     small = _phrase([part for part in few if part not in many], base)
     large = _phrase([part for part in many if part not in few], row)
     shared = " · ".join(spoken_framework(row, comparison, part) for part in many if part in few)

@@ -16,9 +16,9 @@ IMPOSSIBLE = "impossible-"
 """How the codes of warnings begin that say that a number contradicts another."""
 
 
-def cautions(found: Comparison | Collectives) -> list[str]:
+def cautions(results: Comparison | Collectives) -> list[str]:
     """The most serious first; [] where nothing speaks against the answer."""
-    rows: Sequence[Row | CollectiveTable] = found.tables if isinstance(found, Collectives) else found.rows
+    rows: Sequence[Row | CollectiveTable] = results.tables if isinstance(results, Collectives) else results.rows
     measured = [row for row in rows if row.n_runs]
     return [
         *_contradictions(measured),
@@ -38,7 +38,9 @@ def _contradictions(rows: Sequence[Row | CollectiveTable]) -> list[str]:
 
 def _disturbances(rows: Sequence[Row | CollectiveTable]) -> list[str]:
     total = sum(row.n_runs for row in rows)
-    disturbed = sum(max((one.n_runs for one in row.warnings if one.code in DISTURBED), default=0) for row in rows)
+    disturbed = sum(
+        max((warning.n_runs for warning in row.warnings if warning.code in DISTURBED), default=0) for row in rows
+    )
     if disturbed < LEAST_DISTURBED * total or not disturbed:
         return []
     if disturbed >= total:

@@ -50,4 +50,8 @@ def further_sentences(explained: Explanation) -> list[str]:
     if explained.loss:
         heading, parts = loss_words(explained.loss)
         lost = [f"{heading}; of that {', '.join(parts)}."]
-    return [*lost, *(one.sentence for one in explained.yardsticks), *(f"Not known: {one}" for one in explained.unknown)]
+    return [
+        *lost,
+        *(check.sentence for check in explained.yardsticks),
+        *(f"Not known: {sentence}" for sentence in explained.unknown),
+    ]

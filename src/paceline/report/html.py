@@ -181,9 +181,9 @@ HEADINGS = {
 
 def _pictures(data: ReportData, drawn: Gallery, name: str) -> Section:
     """A section of figures alone."""
-    mine = getattr(drawn, name)
-    if mine:
-        return Section(name=name, heading=HEADINGS[name], body=figures(mine))
+    shown = getattr(drawn, name)
+    if shown:
+        return Section(name=name, heading=HEADINGS[name], body=figures(shown))
     why = "a study of collectives trains nothing." if data.comparison is None else ABSENT[name]
     command = "" if data.comparison is None else data.commands.get("run", "")
     return Section(name=name, heading=HEADINGS[name], absent=why, command=command)
@@ -235,7 +235,7 @@ def _fairness(data: ReportData) -> Section:
 def _warnings(data: ReportData) -> Section:
     failed, warned, noted = doubts(data.results)
     body = [
-        tag("ul", *(tag("li", *_doubt(one)) for one in warned), kind="doubts") if warned else "",
+        tag("ul", *(tag("li", *_doubt(sentence)) for sentence in warned), kind="doubts") if warned else "",
         *([tag("h3", say("Not ok")), listed(failed)] if failed else []),
         *([tag("h3", say("Notes")), listed(noted)] if noted else []),
     ]
@@ -252,10 +252,10 @@ def _doubt(sentence: str) -> tuple[str, str]:
 
 def _machines(data: ReportData) -> Section:
     body = []
-    for caption, many in (("Machine", data.machines), ("Environment", data.environments)):
-        for one in many:
-            shown = fact_texts(one)
-            name = str(one.get("id") or one.get("name") or "")
+    for caption, entries in (("Machine", data.machines), ("Environment", data.environments)):
+        for entry in entries:
+            shown = fact_texts(entry)
+            name = str(entry.get("id") or entry.get("name") or "")
             short = {key: value for key, value in shown.items() if len(value) <= LONG}
             body.append(facts(short, f"{caption} {name}".strip()))
             body += [

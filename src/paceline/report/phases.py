@@ -113,9 +113,9 @@ def apart_line(comparison: Comparison, names: Mapping[str, str]) -> str:
     """What the measured steps do not contain, the longest of each; "" where nothing is known."""
     parts = []
     for field, word in APART.items():
-        told = {row.key: time for row in comparison.rows if (time := getattr(row, field)) is not None}
-        if told:
-            parts.append(f"{word} {_longest(told, names, len(comparison.rows))}")
+        times = {row.key: time for row in comparison.rows if (time := getattr(row, field)) is not None}
+        if times:
+            parts.append(f"{word} {_longest(times, names, len(comparison.rows))}")
     return f"Outside the measured steps: {', '.join(parts)}." if parts else ""
 
 
@@ -156,12 +156,12 @@ def _derived(phase: Phase | None) -> str:
     return BELOW_NOISE if phase.below_noise else f"{numbers.seconds_alone(phase.time)}, {numbers.share(phase.share)}"
 
 
-def _longest(told: Mapping[str, Estimate], names: Mapping[str, str], n_rows: int) -> str:
-    longest = max(told, key=lambda key: told[key].value)
-    text = numbers.seconds_alone(told[longest])
+def _longest(times: Mapping[str, Estimate], names: Mapping[str, str], n_rows: int) -> str:
+    longest = max(times, key=lambda key: times[key].value)
+    text = numbers.seconds_alone(times[longest])
     if n_rows == 1:
         return text
-    return f"{'up to ' if len(told) > 1 else ''}{text} ({names[longest]})"
+    return f"{'up to ' if len(times) > 1 else ''}{text} ({names[longest]})"
 
 
 def _mixed_lines(rows: Iterable[Row], names: Mapping[str, str], width: int) -> list[str]:

@@ -29,11 +29,11 @@ def shortened(comparison: Comparison, most: int = MOST_ROWS) -> Comparison:
     kept = _kept(comparison.rows, most)
     rows = tuple(row for row in comparison.rows if row.key in kept)
     pairs = [pair for pair in comparison.verdicts if pair.a in kept and pair.b in kept]
-    said = (
+    message = (
         f"{len(rows)} of {len(comparison.rows)} rows are shown, the fastest settings of each workload and batch with "
         f"all their sizes, and {min(len(pairs), MOST_PAIRS)} of {len(comparison.verdicts)} pairs"
     )
-    note = Note(code="shortened", message=said, hint="see them all: paceline compare STUDY --json")
+    note = Note(code="shortened", message=message, hint="see them all: paceline compare STUDY --json")
     return replace(comparison, rows=rows, verdicts=tuple(pairs[:MOST_PAIRS]), notes=(*comparison.notes, note))
 
 

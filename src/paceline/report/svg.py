@@ -71,10 +71,10 @@ class Scale:
         """Round values inside, no more than so many."""
         if self.log and self.high / self.low > 4:
             for steps in ((1, 2, 5), (1, 3), (1,)):
-                found = [value for value in _decades(self.low, self.high, steps) if self.low <= value <= self.high]
-                if len(found) <= most:
-                    return found if len(found) > 2 else _round_values(self.low, self.high, most)
-            return found[:: -(-len(found) // most)]
+                values = [value for value in _decades(self.low, self.high, steps) if self.low <= value <= self.high]
+                if len(values) <= most:
+                    return values if len(values) > 2 else _round_values(self.low, self.high, most)
+            return values[:: -(-len(values) // most)]
         return _round_values(self.low, self.high, most)
 
 
@@ -86,7 +86,7 @@ def _decades(low: float, high: float, steps: Sequence[int]) -> list[float]:
 def _round_values(low: float, high: float, most: int) -> list[float]:
     width = max(high - low, 1e-12)
     power = 10.0 ** math.floor(math.log10(width / most))
-    step = next(one * power for one in (1, 2, 5, 10) if width / (one * power) <= most)
+    step = next(digit * power for digit in (1, 2, 5, 10) if width / (digit * power) <= most)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
 

@@ -68,6 +68,6 @@ def test_where_nothing_can_be_proved_there_are_no_reasons_and_nothing_to_retry(
 ) -> None:
     hint = hint_after(tmp_path, monkeypatch)
 
-    assert "stand above" not in hint
+    assert "reasons above" not in hint
     assert "--retry-failed" not in hint
     assert "paceline plan" in hint

@@ -21,9 +21,9 @@ HOW_TO_READ = (
 )
 
 
-def collective_figures(found: Collectives) -> list[Figure]:
+def collective_figures(collectives: Collectives) -> list[Figure]:
     """One figure of one framework's operations, or of one operation in several frameworks."""
-    groups = [tables for tables in charted([one for one in found.tables if one.sizes]) if tables]
+    groups = [tables for tables in charted([table for table in collectives.tables if table.sizes]) if tables]
     titles = [_title(tables) for tables in groups]
     return [
         _figure(name, title, tables)
@@ -67,7 +67,9 @@ def _panel(
     form: Callable[[float], str],
 ) -> list[str]:
     sizes = sorted({size for curve in curves for size, _ in curve})
-    values = [end for curve in curves for _, one in curve for end in (one.value, one.low, one.high) if end]
+    values = [
+        end for curve in curves for _, estimate in curve for end in (estimate.value, estimate.low, estimate.high) if end
+    ]
     right = Scale(sizes[0], max(sizes[-1], sizes[0] * 2), area.left + 10, area.right - 10, log=True)
     up = Scale(min(values), max(*values, min(values) * 1.01), area.bottom, area.top, log=True)
     ticks = sizes[:: max(1, -(-len(sizes) // 8))]
@@ -75,21 +77,25 @@ def _panel(
     parts += upward(area, up, {value: form(value) for value in up.ticks()}, title)
     for index, (table, curve) in enumerate(zip(tables, curves, strict=True)):
         paint = series(index)
-        parts.append(path([(right(size), up(one.value)) for size, one in curve], stroke=paint, stroke_width=1.6))
-        for size, one in curve:
-            if one.low and one.high:
-                parts.append(line(right(size), up(one.low), right(size), up(one.high), stroke=paint, stroke_width=2))
-            words = told(f"{collective_title(table)}, {format_bytes(size)}: {form(one.value)}")
+        parts.append(
+            path([(right(size), up(estimate.value)) for size, estimate in curve], stroke=paint, stroke_width=1.6)
+        )
+        for size, estimate in curve:
+            if estimate.low and estimate.high:
+                parts.append(
+                    line(right(size), up(estimate.low), right(size), up(estimate.high), stroke=paint, stroke_width=2)
+                )
+            words = told(f"{collective_title(table)}, {format_bytes(size)}: {form(estimate.value)}")
             parts.append(
                 dot(
                     index,
                     right(size),
-                    up(one.value),
+                    up(estimate.value),
                     words,
                     size=3.5,
                     kind="mark",
                     data_row=table.key,
-                    data_value=repr(one.value),
+                    data_value=repr(estimate.value),
                 )
             )
     return parts

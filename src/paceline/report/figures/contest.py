@@ -79,9 +79,9 @@ def _figure(name: str, title: str, rows: Sequence[Row]) -> Figure:
 
 
 def _scale(speeds: Sequence[Estimate], area: Area) -> Scale:
-    fastest, slowest = max(one.value for one in speeds), min(one.value for one in speeds)
-    high = min(max([fastest, *(one.high for one in speeds if one.high is not None)]), ROOM_FOR_DOUBT * fastest)
-    low = max(min([slowest, *(one.low for one in speeds if one.low is not None)]), slowest / ROOM_FOR_DOUBT)
+    fastest, slowest = max(speed.value for speed in speeds), min(speed.value for speed in speeds)
+    high = min(max([fastest, *(speed.high for speed in speeds if speed.high is not None)]), ROOM_FOR_DOUBT * fastest)
+    low = max(min([slowest, *(speed.low for speed in speeds if speed.low is not None)]), slowest / ROOM_FOR_DOUBT)
     if low < FROM_ZERO * high or len(speeds) == 1:
         return Scale(0.0, high * 1.03, area.left, area.right)
     room = max(0.1 * (high - low), 0.005 * high)
@@ -102,11 +102,11 @@ def _row(place: int, row: Row, area: Area, scale: Scale) -> list[str]:
         left, right = (scale(end) for end in ends)
         parts.append(line(left, y, right, y, stroke=SOFT, kind="whisker", stroke_width=2))
         parts += [
-            _arrow(x, y, end < given) if end != given else line(x, y - 5, x, y + 5, stroke=SOFT, stroke_width=2)
-            for x, end, given in zip((left, right), ends, (speed.low, speed.high), strict=True)
+            _arrow(x, y, end < wanted) if end != wanted else line(x, y - 5, x, y + 5, stroke=SOFT, stroke_width=2)
+            for x, end, wanted in zip((left, right), ends, (speed.low, speed.high), strict=True)
         ]
-    said = told(f"{row.label}: {words} samples/s")
-    return [*parts, dot(0, scale(speed.value), y, said, kind="mark", data_row=row.key, data_value=repr(speed.value))]
+    title = told(f"{row.label}: {words} samples/s")
+    return [*parts, dot(0, scale(speed.value), y, title, kind="mark", data_row=row.key, data_value=repr(speed.value))]
 
 
 def _arrow(x: float, y: float, rightward: bool) -> str:

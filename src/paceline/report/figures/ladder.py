@@ -20,9 +20,9 @@ AS_IT_IS = "as it is"
 
 def ladder_figures(explanations: Sequence[Explanation]) -> dict[str, Figure]:
     """Trial → its figure, for each that has a ladder."""
-    mine = [one for one in explanations if one.ladder]
-    names = names_for("ladder", [one.label for one in mine])
-    return {one.trial: _figure(name, one) for name, one in zip(names, mine, strict=True)}
+    laddered = [explained for explained in explanations if explained.ladder]
+    names = names_for("ladder", [explained.label for explained in laddered])
+    return {explained.trial: _figure(name, explained) for name, explained in zip(names, laddered, strict=True)}
 
 
 def _figure(name: str, explained: Explanation) -> Figure:

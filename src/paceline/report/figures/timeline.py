@@ -90,7 +90,7 @@ def _figure(name: str, title: str, key: str, spans: Sequence[Span]) -> Figure:
 def _overlap(spans: Sequence[Span]) -> bool:
     """Whether a rank does two things at once, for which it needs two lanes."""
     ends: dict[int, float] = {}
-    for span in sorted(spans, key=lambda one: one.start_s):
+    for span in sorted(spans, key=lambda span: span.start_s):
         if span.start_s < ends.get(span.rank, 0.0) * (1 - 1e-9):
             return True
         ends[span.rank] = span.start_s + span.duration_s
@@ -125,8 +125,8 @@ def _sheet(key: str, spans: Sequence[Span]) -> Sheet:
     phases = list(dict.fromkeys(span.name for span in spans))
     lengths: dict[int, dict[str, float]] = {}
     for span in spans:
-        mine = lengths.setdefault(span.rank, {})
-        mine[span.name] = mine.get(span.name, 0.0) + span.duration_s
+        durations = lengths.setdefault(span.rank, {})
+        durations[span.name] = durations.get(span.name, 0.0) + span.duration_s
     return Sheet(
         caption="Duration of each phase of the step on each rank",
         fields=(*fields(rank="rank"), *(Field(name=phase, header=phase) for phase in phases)),
@@ -136,12 +136,12 @@ def _sheet(key: str, spans: Sequence[Span]) -> Sheet:
                 cells=(
                     number(rank, f"rank {rank}"),
                     *(
-                        number(mine[phase], format_seconds(mine[phase])) if phase in mine else word("-")
+                        number(durations[phase], format_seconds(durations[phase])) if phase in durations else word("-")
                         for phase in phases
                     ),
                 ),
             )
-            for rank, mine in lengths.items()
+            for rank, durations in lengths.items()
         ),
     )
 
