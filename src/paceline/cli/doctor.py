@@ -18,7 +18,7 @@ from paceline.units import format_bytes
 READY = {"ready": "ready", "buildable": "buildable", "stale": "buildable", "broken": "buildable"}
 """State of an environment → state of its framework; whatever can be mended by building is buildable."""
 BUSY_LOAD = 0.5
-"""Load a core before anything is measured, above which another program is likely to disturb."""
+"""Load per core before anything is measured, above which another program is likely to disturb."""
 
 
 def add_parser(commands: Subcommands) -> None:

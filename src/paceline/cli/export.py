@@ -1,5 +1,6 @@
-"""`paceline export`: records as CSV (a row a run), JSON (everything), Parquet (every sample) or an archive; a step as a
-trace.
+"""`paceline export`: writes records as CSV (one row per run), JSON (everything), Parquet (every sample) or an archive.
+
+It also writes one measured step as a trace.
 """
 
 from __future__ import annotations

@@ -41,9 +41,9 @@ class Comparison:
     """Everything that may honestly be said about a set of records."""
 
     rows: tuple[Row, ...]
-    """One a trial, and machine where there are several."""
+    """One per trial, and machine where there are several."""
     verdicts: tuple[PairVerdict, ...]
-    """One a pair of rows that answer the same question."""
+    """One per pair of rows that answer the same question."""
     notes: tuple[Note, ...]
     """What was kept apart."""
     shared: str

@@ -49,7 +49,7 @@ class ShownTensors:
     weights: Tensors
     statistics: Tensors
     of_workers: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    """One row a worker, one column a step; empty where ranks report their own."""
+    """One row per worker, one column per step; empty where ranks report their own."""
 
 
 class ProofEvidence:
@@ -90,7 +90,7 @@ class ProofEvidence:
 
     @property
     def losses(self) -> Floats:
-        """One row a rank, one column a step."""
+        """One row per rank, one column per step."""
         assert self.record.samples is not None
         table = self.record.samples
         rank, step, loss = (np.asarray(table[name].to_pylist(), dtype=float) for name in ("rank", "step", "loss"))

@@ -1,4 +1,4 @@
-"""One row a trial (and machine): what was measured, how sure it is, and what went wrong. Pure."""
+"""One row per trial (and machine): what was measured, how sure it is, and what went wrong. Pure."""
 
 from __future__ import annotations
 

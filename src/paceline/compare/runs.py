@@ -51,7 +51,7 @@ class Runs:
 
 
 def gather(records: Iterable[Record], trials: Sequence[Trial] | None = None) -> list[Runs]:
-    """One group a trial, machine and fingerprint: the order of `trials`, then of first appearance.
+    """One group per trial, machine and fingerprint: the order of `trials`, then of first appearance.
 
     With `trials`, records of other trials are left out, and a trial without records is a group without runs.
     """

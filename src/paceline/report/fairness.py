@@ -51,7 +51,7 @@ def _refused(proofs: Sequence[Proof]) -> list[str]:
 
 
 def fairness_table(proofs: Sequence[Proof], width: int) -> str:
-    """One row a framework, strategy, workload and number of workers: each distance, and what was allowed."""
+    """One row per framework, strategy, workload and number of workers: each distance, and what was allowed."""
     first = Column(header="", cells=tuple(f"{p.workload} {p.workers}w {p.name}" for p in proofs), right=False)
     columns = [
         Column(header="", cells=tuple(shown_verdict(p) for p in proofs), right=False),

@@ -15,7 +15,7 @@ from paceline.units import format_seconds
 
 
 def findings(explanations: Sequence[Explanation], ladders: Mapping[str, Figure]) -> str:
-    """One part a trial, the later ones folded away; `ladders` by the trial that they are about."""
+    """One part per trial, the later ones folded away; `ladders` by the trial that they are about."""
     parts = [_trial(explained, ladders.get(explained.trial)) for explained in explanations]
     shown, rest = parts[:OPEN_FIGURES], parts[OPEN_FIGURES:]
     return "".join([*shown, *([folded(f"{len(rest)} more trials", *rest, kind="more")] if rest else [])])

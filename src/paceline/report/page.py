@@ -43,7 +43,7 @@ class ReportData:
     curves: Mapping[str, Sequence[Prediction]] = field(default_factory=dict)
     """Key of a family (compare.families) → what the model says of it, fewest workers first."""
     explanations: Sequence[Explanation] = ()
-    """One a trial, in the order of the table."""
+    """One per trial, in the order of the table."""
     advice: Advice | None = None
     timelines: Mapping[str, Sequence[Span]] = field(default_factory=dict)
     """Key of a row → one step of its last run, on all ranks."""

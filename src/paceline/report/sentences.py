@@ -25,7 +25,7 @@ MOST_PAIRS = 12
 
 
 def verdict_sentences(comparison: Comparison, names: Mapping[str, str]) -> list[str]:
-    """One sentence a pair, refusals gathered; with very many pairs only those about the fastest rows."""
+    """One sentence per pair, refusals gathered; with very many pairs only those about the fastest rows."""
     ranked = [pair for pair in comparison.verdicts if pair.ratio is not None]
     shown = ranked if len(ranked) <= MOST_PAIRS else _about_the_fastest(ranked)
     sentences = [verdict_sentence(pair, names) for pair in shown[:MOST_PAIRS]]

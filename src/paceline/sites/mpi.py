@@ -59,7 +59,7 @@ class MpiSite(CalledSite):
 
 
 def mpirun_command(cluster: ClusterChoice, *, is_open_mpi: bool, is_root: bool) -> list[str]:
-    """One agent a host, bound to nothing, so that its processes may use all cores; the variables travel by name."""
+    """One agent per host, bound to nothing, so that its processes may use all cores; the variables travel by name."""
     options, count = cluster.options, str(cluster.hosts)
     hosts = ",".join(host_list(cluster)[: cluster.hosts])
     if is_open_mpi:

@@ -117,7 +117,7 @@ def allocation() -> str | None:
 
 
 def srun_command(cluster: ClusterChoice, *, inside: bool) -> list[str]:
-    """One agent a node, free to use all cores that the job has there, beside other steps of the job."""
+    """One agent per node, free to use all cores that the job has there, beside other steps of the job."""
     count = str(cluster.hosts)
     further = shlex.split(cluster.options["options"]) if inside else []
     how = ["--nodes", count, "--ntasks", count, "--ntasks-per-node", "1", "--cpu-bind", "none", "--overlap"]

@@ -24,7 +24,7 @@ HOW_TO_READ = "Dots are means over runs, whiskers their 95 % intervals; further 
 
 
 def contest_figures(comparison: Comparison) -> list[Figure]:
-    """One figure a question that several rows answer; rows without a rival together, model by model."""
+    """One figure per question that several rows answer; rows without a rival together, model by model."""
     groups = _groups(comparison)
     titles = [_title(rows) for rows in groups]
     return [

@@ -31,7 +31,9 @@ def _figure(name: str, explained: Explanation) -> Figure:
     height = TOP + ROW * len(rungs) + BOTTOM
     area = Area(left=SIDE, top=TOP, right=WIDTH - SIDE, bottom=height - BOTTOM)
     scale = Scale(0.0, max(step for _, step, _ in rungs) * 1.01, area.left, area.right)
-    parts = across(area, scale, {value: format_seconds(value) if value else "0" for value in scale.ticks()}, "a step")
+    parts = across(
+        area, scale, {value: format_seconds(value) if value else "0" for value in scale.ticks()}, "step time"
+    )
     for place, (cause, step, faster) in enumerate(rungs):
         top = area.top + ROW * place
         words = cause if cause == AS_IT_IS else f"{'and ' if place > 1 else ''}no {cause}"
@@ -61,8 +63,8 @@ def _figure(name: str, explained: Explanation) -> Figure:
             parts,
         ),
         sheet=Sheet(
-            caption="A step with this rung and all above it",
-            fields=fields(cause="without", step_without_s="a step", faster="times as fast"),
+            caption="Step time without this cause and all causes above it",
+            fields=fields(cause="without", step_without_s="step time", faster="times as fast"),
             lines=tuple(
                 Line(
                     key=explained.trial,

@@ -51,7 +51,7 @@ class Part:
 
 
 def phase_figures(comparison: Comparison) -> list[Figure]:
-    """One figure a model."""
+    """One figure per model."""
     groups: dict[str, list[Row]] = {}
     for row in comparison.rows:
         if row.phases and row.step_s is not None:

@@ -27,8 +27,9 @@ MOST_CURVES = 6
 
 
 def scaling_figures(comparison: Comparison, curves: Mapping[str, Sequence[Prediction]]) -> list[Figure]:
-    """One figure a model, batch and kind of scaling; each family in it is a curve. Networks share a figure, as long as
-    that does not crowd it.
+    """Draw one figure per model, batch and kind of scaling, with one curve per family.
+
+    Networks share a figure as long as that does not crowd it.
     """
     together: dict[str, list[ScalingFamily]] = {}
     for family in families(comparison):

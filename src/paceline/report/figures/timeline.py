@@ -149,7 +149,7 @@ def _sheet(key: str, spans: Sequence[Span]) -> Sheet:
 def _points(key: str, spans: Sequence[Span]) -> Sheet:
     return Sheet(
         caption="Start and duration of each phase of the step",
-        fields=fields(rank="rank", stream="stream", phase="phase", start="begin", seconds="length"),
+        fields=fields(rank="rank", stream="stream", phase="phase", start="start", seconds="duration"),
         lines=tuple(
             Line(
                 key=key,
