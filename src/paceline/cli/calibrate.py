@@ -1,4 +1,4 @@
-"""`paceline calibrate STUDY`: measure what the model needs, fit it, and say what could not be told."""
+"""`paceline calibrate STUDY`: measure what the model needs, fit it, and name what could not be identified."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ from paceline.spec import Study, workloads_of
 from paceline.workloads import Graph, load_workload
 
 BATCH = 32
-"""Samples per worker where nobody says how many: usual for image models on one device."""
+"""The default samples per worker, which are usual for image models on one device."""
 FRAMEWORK = "torch"
 DATA_PARALLEL = "data-parallel"
 

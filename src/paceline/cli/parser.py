@@ -29,7 +29,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, left
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Of an argument with choices; a command is one of them."""
+        """Check the value of an argument with choices; a command is one of them."""
         if action.choices is not None and value not in action.choices:
             raise SpecError(
                 f"{'/'.join(action.option_strings) or action.metavar or action.dest}: {value!r} is not known",

@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def nothing_can_run(study: str) -> RunIncompleteError:
-    """Of a study whose trials are all skipped."""
+    """The error of a study whose trials are all skipped."""
     return RunIncompleteError(
         f"{study}: no trial can run here: all are skipped",
         hint="see the reasons above: change the study, or see what there is: paceline doctor",

@@ -118,7 +118,7 @@ def _made(args: argparse.Namespace) -> Study:
 
 
 def _again(args: argparse.Namespace) -> str:
-    """This command with what it was told, to run again what failed."""
+    """This command with its arguments, to repeat the failed runs."""
     flags = [
         f"--{flag} {getattr(args, flag)}"
         for flag in ("framework", "workers", "site", "hosts")

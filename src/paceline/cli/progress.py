@@ -1,4 +1,4 @@
-"""What a person sees while a study runs: a line for each run, and on a terminal a bar over all runs with the time left.
+"""What a user sees while a study runs: one line per run, and on a terminal a bar over all runs with the time left.
 
 Everything is drawn between runs: the bar before one starts, its result after it has ended. While workers measure the
 host is silent, so there is no thread that refreshes anything.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BAR = 24
 """Characters of the bar."""
 INDENT = 8
-"""Blanks before what is said about a run."""
+"""The indent of the result of a run."""
 
 
 class Narrator:

@@ -106,7 +106,7 @@ def _advice(snapshot: Snapshot, explained: Collection[str] | None) -> Advice | N
 
 
 def _in_short(data: ReportData, page: str | None) -> str:
-    """The answer, the recommendation and where the page is, for somebody who asked for files only."""
+    """The answer, the recommendation and the path of the page, if only files were requested."""
     from paceline.report.lists import paragraph
     from paceline.report.text import results_answer
 

@@ -38,7 +38,7 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Everything that may honestly be said about a set of records."""
+    """Everything that a set of records supports."""
 
     rows: tuple[Row, ...]
     """One per trial, and machine where there are several."""

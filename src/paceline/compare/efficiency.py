@@ -1,4 +1,4 @@
-"""Scaling efficiency: what a worker is worth among n, against what it is worth among the fewest.
+"""Scaling efficiency: throughput per worker among n workers, relative to that among the fewest.
 
 A family is a set of trials that are the same in everything but the number of hosts and workers (and, in
 strong scaling, the batch that each worker then gets). Threads per worker belong to the family: 1 worker ×
@@ -21,7 +21,7 @@ class Scaling:
     """How well one trial scales."""
 
     efficiency: Estimate | None
-    """Throughput per worker over the base's; exactly 1 for the base itself; None where it cannot be told."""
+    """Throughput per worker over the base's; exactly 1 for the base itself; None if it is not known."""
     speedup: Estimate | None
     """Throughput over the base's."""
     base: int | None

@@ -52,7 +52,7 @@ class Distance:
     distance: float
     """Relative."""
     allowed: float | None
-    """None: only told, for strategies that do not promise exactness."""
+    """None: reported only, for strategies that do not promise exactness."""
 
     @property
     def ok(self) -> bool:

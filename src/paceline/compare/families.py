@@ -13,7 +13,7 @@ class ScalingFamily:
     """One curve."""
 
     base: Row
-    """That efficiency refers to."""
+    """The row that efficiency refers to."""
     network: str | None
     """Links between its hosts; None: as they are, or there is only one host."""
     rows: tuple[Row, ...]

@@ -28,9 +28,9 @@ class Factor:
     phase: str
     """Part of the step; parts that one of the rows cannot tell apart are one: "communication and update together"."""
     seconds: float
-    """By which the slower row spends more time in it, a step."""
+    """The additional time per step that the slower row spends in it."""
     share: float
-    """Of the whole gap; above 1 where another part goes the other way."""
+    """The share of the whole gap; above 1 if another part has the opposite sign."""
     derived: bool
     """Whether a derived number is in it."""
     differing: tuple[str, ...] = ()

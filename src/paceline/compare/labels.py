@@ -1,4 +1,4 @@
-"""Short names for trials: only what sets each apart from the others is said, what all share is said once.
+"""Short names for trials: each name has only what distinguishes the trial; what all share is given once.
 
 Pure text made of a trial's own fields; knows no result.
 """

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 TRAITS = ("version", "python", "threads", "layout", "blas", "compiled", "precision", "wrapped", "dropout")
-"""What may differ between frameworks that compute the same, in the order in which people are told."""
+"""What may differ between frameworks that compute the same, in the order of the report."""
 
 
 def traits_of(record: Record) -> dict[str, str]:
@@ -72,12 +72,12 @@ class ProofEvidence:
 
     @property
     def of_workers(self) -> Floats:
-        """Of the reference: the loss of each worker's batch at each step."""
+        """The reference's loss of each worker's batch at each step."""
         return np.asarray(self.record.reported.losses or (), dtype=float)
 
     @property
     def roundings(self) -> list[ShownTensors]:
-        """Of the reference: the same in float32."""
+        """The reference's trainings in float32."""
         return [
             ShownTensors(
                 gradients=rounding["gradients"],

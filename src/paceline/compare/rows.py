@@ -45,16 +45,16 @@ class Phase:
     """One part of the step."""
 
     time: Estimate
-    """Seconds a step."""
+    """Seconds per step."""
     share: float
-    """Of the step time."""
+    """The share of the step time."""
     by: PhasesBy
     """Where it comes from: measured by "timers" or known by a "law"; derived by "differences" of separate programs, by
     "operators" of a profile, or by "timers" of further steps."""
 
     @property
     def below_noise(self) -> bool:
-        """Too short to be told from nothing: a derived time can come out below zero."""
+        """Whether it is below noise: a derived time can come out negative."""
         return self.time.value <= 0 or (self.time.low is not None and self.time.low <= 0)
 
     def to_json(self) -> dict[str, object]:
@@ -138,7 +138,7 @@ class Row:
     """Runs that its numbers rest on."""
     n_failed: int
     cpu_utilisation: Estimate | None
-    """Of the cores given to the workers; 1 is all of them."""
+    """The share of the cores given to the workers; 1 is all of them."""
     peak_rss_bytes: Estimate | None
     """Peak resident memory, all workers together."""
     machine: str | None
@@ -216,7 +216,7 @@ def _mean(runs: Runs, name: str, unit: str) -> Estimate | None:
 
 
 def _plain_mean(runs: Runs, name: str, unit: str) -> Estimate | None:
-    """Of a difference that may be next to nothing, where logs would see worlds between one run and another."""
+    """The mean of differences that may be near zero, where logarithms would exaggerate the spread between runs."""
     values = list(runs.by_round(name).values())
     return over_runs(plain_interval(values), len(values), unit, runs.measured_by) if values else None
 

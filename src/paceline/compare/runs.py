@@ -82,7 +82,7 @@ def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
     for record in sorted(records, key=lambda r: (r.attempt, r.started)):
         latest[_machine(record), record.repeat] = record
     latest_ids = {id(record) for record in latest.values()}
-    # A good run is a fact for ever; only a failed attempt is replaced by a later one.
+    # A successful run stays valid; only a failed attempt is replaced by a later one.
     alive = [record for record in records if id(record) in latest_ids or record.ok]
     good: dict[tuple[str, str | None], dict[int, Record]] = {}
     for record in sorted((r for r in alive if r.ok), key=lambda r: (r.attempt, r.started)):

@@ -1,4 +1,4 @@
-"""Who is faster, for every pair of trials that answer the same question, or why that must not be said.
+"""Which trial is faster, for every pair that answers the same question, or why the pair is not ranked.
 
 Same question: same graph, batch, input, workers, hosts, network, device, site and kind of scaling. What may
 differ is what the reader chooses between: framework, strategy, knobs, threads, versions. Strategy classes,
@@ -26,7 +26,7 @@ from paceline.stats.estimate import finite
 from paceline.stats.verdict import VerdictWords
 
 ALL_PAIRS = 12
-"""Answers to one question of which every pair is compared: 66 pairs are as many as anybody reads, and as many
+"""Answers to one question of which every pair is compared: 66 pairs are as many as a reader looks at, and as many
 frameworks, strategies and settings as are set side by side by hand. A sweep of more asks for the best."""
 
 RefusalWord = Literal["no proof", "not comparable", "different machines"]
@@ -37,7 +37,7 @@ DIFFERENT_MACHINES: Final = "different machines"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairVerdict:
-    """What may be said about two rows."""
+    """The verdict on two rows."""
 
     a: str
     """Key of the faster row; in table order where they are not ranked."""
@@ -53,7 +53,7 @@ class PairVerdict:
     """P value of "no difference", of this pair alone."""
     verdict: VerdictWords | RefusalWord
     p_adjusted: float | None = None
-    """The same after Holm's correction over all pairs of the table: what the verdict rests on."""
+    """The p value after Holm's correction over all pairs of the table; the verdict is based on it."""
     margin: float
     """Relative difference that counts as equal."""
     n_runs: int

@@ -12,9 +12,9 @@ from paceline.report.table import Column, draw
 from paceline.stats.estimate import Estimate
 
 MOST_ROWS = 10
-"""Of the list; nobody reads further, and --json has all."""
+"""The most rows that the list shows; --json has all of them."""
 FIRST = 3
-"""Choices of which reasons and the cost of switching are told."""
+"""The number of choices whose reasons and cost of switching are shown."""
 
 
 def advice_text(advice: Advice, width: int, tried: Sequence[Tried] = ()) -> str:

@@ -21,7 +21,7 @@ MOST_PARTS = 2
 
 
 def answer_sentences(comparison: Comparison) -> list[str]:
-    """Who is fastest and by how much, then how well it scales; or that nobody can tell yet."""
+    """Say which trial is fastest and by how much, then how well it scales; or why there is no answer yet."""
     measured = [row for row in comparison.rows if row.throughput is not None]
     if not measured:
         return [_nothing(comparison)]
@@ -41,9 +41,9 @@ class _Clause:
 
     whole: str
     about: tuple[str, ...] = ()
-    """What it speaks of; () where it cannot be said in short."""
+    """The subject of the clause; () if it has no short form."""
     short: str = ""
-    """How it is said after another about the same."""
+    """The short form, used after another clause about the same subject."""
 
 
 def _briefly(clauses: Sequence[_Clause]) -> list[str]:
@@ -127,7 +127,7 @@ def _told_apart(comparison: Comparison, rows: Sequence[Row]) -> tuple[Mapping[st
 
 
 def _phrase(parts: Sequence[str], row: Row) -> str:
-    """Parts of a row's label as one would say them: "2 workers on 2 hosts over 1GbE"."""
+    """Join parts of a row's label into a phrase: "2 workers on 2 hosts over 1GbE"."""
     text = ", ".join(part for part in parts if part != row.network)
     return " ".join(words for words in (text, f"over {row.network}" if row.network in parts else "") if words)
 

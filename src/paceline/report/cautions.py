@@ -1,4 +1,4 @@
-"""What must be said beside an answer, in a sentence or two: why it may be worth less than it looks."""
+"""The cautions of an answer in one or two sentences: why it may be less reliable than it looks."""
 
 from __future__ import annotations
 

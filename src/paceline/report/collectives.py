@@ -18,7 +18,7 @@ CHART_ROWS = 12
 MARKS = "oxabcdefgh"
 """One for each table of a chart."""
 MANY = "*"
-"""Where several fall on one place."""
+"""The mark of a place that several tables share."""
 
 
 def collectives_text(collectives: Collectives, width: int = WIDTH) -> str:

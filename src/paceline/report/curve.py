@@ -32,13 +32,13 @@ from paceline.units import format_count
 HEIGHT = 460
 LEFT, RIGHT, TOP, BOTTOM = 70, 190, 40, 56
 NAME = 26
-"""Letters of a line of a curve's name, which stands at its end."""
+"""The most letters per line of a curve's name, which is drawn at its end."""
 NAME_LINE = 15
 MOST_DOUBT = 2.0
-"""Of an interval only so many times the value, either way, is drawn: the rest of it would squeeze all curves."""
+"""An interval is drawn up to this factor above and below the value: more would squeeze all curves."""
 
 Form = Callable[[float], str]
-"""From a value to its text."""
+"""Formats a value as text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,9 +50,9 @@ class CurvePoint:
     low: float | None = None
     high: float | None = None
     key: str = ""
-    """Of the row that it belongs to."""
+    """The key of the row that the point belongs to."""
     by: str = MEASURED
-    """Where the number comes from, of one with a row."""
+    """The source of the number, for a point that belongs to a row."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -210,7 +210,7 @@ def _knees(curves: Sequence[Curve], right: Scale, area: Area) -> list[str]:
 
 
 def _names(curves: Sequence[Curve], right: Scale, up: Scale, area: Area) -> list[str]:
-    """Each curve's name beside its end, with its marker; words that nobody needs colour for."""
+    """Draw each curve's name beside its end, with its marker, so that no colour is needed."""
     ends = [max((*curve.measured, *curve.predicted), key=lambda point: point.workers) for curve in curves]
     lines = [textwrap.wrap(curve.name, NAME) or [""] for curve in curves]
     gap = NAME_LINE * max(map(len, lines)) + 3

@@ -33,7 +33,7 @@ def fairness_in_short(proofs: Sequence[Proof]) -> list[str]:
 
 
 def proof_sentences(proofs: Sequence[Proof]) -> list[str]:
-    """The same without what still differs."""
+    """The sentences about agreement and refusals, without remaining differences."""
     return [
         *(_agreement(workload, agreeing) for workload, agreeing in _by_workload(proofs) if agreeing),
         *_refused(proofs),

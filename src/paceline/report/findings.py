@@ -1,4 +1,4 @@
-"""What is explained, in words: findings with their evidence, what is lost by size, and what could not be told."""
+"""Explanations in words: findings with their evidence, the loss by size, and what is not known."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What holds each trial back, as HTML: the ladder, the findings with their numbers, and what could not be told."""
+"""The bottlenecks of each trial as HTML: the ladder, the findings with their numbers, and what is not known."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ class Section:
     """A part of the page under a heading of its own."""
 
     name: str
-    """Of its place on the page."""
+    """The name of its anchor on the page."""
     heading: str
     body: str = ""
     absent: str = ""
@@ -93,7 +93,7 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """By which a policy allows one text and no other."""
+    """The digest by which a content security policy allows exactly this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -135,7 +135,7 @@ def _section(part: Section) -> str:
 
 
 def _verdicts(data: ReportData) -> str:
-    """What may be said of pairs of rows, all of them considered."""
+    """The verdicts on all pairs of rows."""
     comparison = data.comparison
     if comparison is None:
         return ""

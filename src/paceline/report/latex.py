@@ -47,7 +47,7 @@ SIGNS = {
 }
 """What LaTeX would take for its own, or has no letter for."""
 UNKNOWN = "?"
-"""For letters beyond ASCII that the table above does not know: a fragment must compile everywhere."""
+"""Replaces letters beyond ASCII that SIGNS does not contain, because a fragment must compile everywhere."""
 
 
 def latex(data: ReportData, pictures: str | None = None) -> str:

@@ -1,4 +1,4 @@
-"""From words, lists, tables and figures to HTML. All that comes from outside is escaped here and nowhere else."""
+"""Turns words, lists, tables and figures into HTML. All foreign text is escaped here and nowhere else."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from paceline.report.figures.figure import Figure
 from paceline.report.sheet import Cell, Field, Line, Sheet
 
 OPEN_FIGURES = 4
-"""Of a section: the others wait behind a line that opens them."""
+"""The number of figures per section that are shown at once; the others are folded."""
 
 
 def tag(name: str, *inside: str, **attributes: str | None) -> str:
@@ -45,7 +45,7 @@ def block(words: str) -> str:
 
 
 def folded(summary: str, *inside: str, kind: str | None = None) -> str:
-    """Behind a line that opens it."""
+    """Fold markup behind a summary line that opens it."""
     return tag("details", tag("summary", say(summary)), *inside, kind=kind)
 
 

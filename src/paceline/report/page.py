@@ -25,9 +25,9 @@ class Source:
     began: float
     """Unix time of the first of them."""
     ended: float
-    """Of the last."""
+    """Unix time when the last run ended."""
     versions: tuple[str, ...]
-    """Of Paceline, that made them."""
+    """The versions of Paceline that made the runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -32,7 +32,7 @@ APART = {
     "first_step_s": "first step",
     "compile_in_first_step_s": "of which compilation",
 }
-"""Field of a row → its words; each "it" is what stands before."""
+"""Field of a row → its words; "of which" refers to the entry before."""
 HOW_DERIVED = HOW | {"timers": "timers of additional steps, run separately"}
 
 

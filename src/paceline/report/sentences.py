@@ -21,7 +21,7 @@ from paceline.stats.known_by import DERIVED
 from paceline.units import format_seconds
 
 MOST_PAIRS = 12
-"""More sentences than this nobody reads: then only those about the fastest of each question are told."""
+"""With more pairs than this, only the sentences about the fastest row of each question are shown."""
 
 
 def verdict_sentences(comparison: Comparison, names: Mapping[str, str]) -> list[str]:

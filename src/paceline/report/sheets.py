@@ -1,4 +1,4 @@
-"""The tables of a report: what was measured, what may be said of each pair, how far each proof is from the truth."""
+"""The tables of a report: measurements, verdicts on pairs, and distances of the fairness proofs."""
 
 from __future__ import annotations
 

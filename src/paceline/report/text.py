@@ -29,11 +29,11 @@ from paceline.report.table import Column, draw
 from paceline.units import format_bytes
 
 WIDTH = 80
-"""Of a terminal that says nothing about itself."""
+"""The width of a terminal that reports none."""
 
 
 MOST_SENTENCES = 2
-"""Of an answer that is said before the table."""
+"""The most sentences of the answer before the table."""
 MORE = "(add --all for phases, CPU and memory, and for warnings and fairness in full)"
 
 
@@ -98,7 +98,7 @@ def results_answer(results: Comparison | Collectives) -> str:
 
 
 def results_sentences(results: Comparison | Collectives) -> list[str]:
-    """The same, one part after the other; the first is the one to remember."""
+    """The answer and its cautions as a list; the first sentence is the most important."""
     return [*_verdict(results), *cautions(results)]
 
 

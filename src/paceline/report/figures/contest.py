@@ -16,11 +16,11 @@ from paceline.units import format_count
 
 ROW, TOP, BOTTOM, SIDE = 44, 14, 52, 6
 FROM_ZERO = 0.6
-"""Where the slowest has less than this of the fastest the axis begins at zero; else dots would all lie on one place."""
+"""If the slowest row has less than this share of the fastest, the axis begins at zero; else dots would coincide."""
 ROOM_FOR_DOUBT = 1.3
 """Two runs can have an interval ten times their mean: beyond this it is cut, the rest not squeezed."""
 HOW_TO_READ = "Dots are means over runs, whiskers their 95 % intervals; further right is faster."
-"""All of these figures, said once."""
+"""The caption that all of these figures share."""
 
 
 def contest_figures(comparison: Comparison) -> list[Figure]:

@@ -64,7 +64,7 @@ def _figure(name: str, title: str, key: str, used: Sequence[UsageCurves]) -> Fig
 
 
 def _unit(most: float) -> tuple[float, str]:
-    """In which a size has a few figures before the point."""
+    """The unit in which a size has a few digits before the point."""
     return next(((factor, name) for factor, name in UNITS if most >= factor), UNITS[-1])
 
 

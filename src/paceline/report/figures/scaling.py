@@ -23,7 +23,7 @@ IDEAL = "Dotted: ideal, linear speed-up."
 SIZE = re.compile(r"\d+ workers?( on \d+ hosts)?")
 """The part of a row's label that says its size."""
 MOST_CURVES = 6
-"""Of one figure, where its families could be dealt out to several."""
+"""The most curves of one figure whose families could be split over several figures."""
 
 
 def scaling_figures(comparison: Comparison, curves: Mapping[str, Sequence[Prediction]]) -> list[Figure]:
@@ -168,7 +168,7 @@ def _caption(drawn: Sequence[Drawn]) -> str:
 
 
 def _where(workers: int | None, last: int) -> str:
-    """Of the knee."""
+    """Describe where the knee is."""
     if workers == 1:
         return f"is below {_percent(KNEE)} from two workers on"
     return f"stays above {_percent(KNEE)} {f'up to {workers}' if workers else f'throughout, up to {last}'} workers"

@@ -29,9 +29,9 @@ from paceline.units import format_seconds
 
 LEFT, SIDE, BOTTOM = 60, 6, 52
 TALLEST = 26
-"""Of a lane."""
+"""The largest height of a lane."""
 ROOM = 900
-"""Of all lanes together: with hundreds of ranks lanes get thin, the picture no longer."""
+"""The largest height of all lanes together: with hundreds of ranks lanes get thinner, not the picture taller."""
 THINNEST = 3.0
 HOW_TO_READ = (
     "The measured step whose duration is closest to the median. Communication that is hidden behind computation cannot "
