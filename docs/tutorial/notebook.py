@@ -48,12 +48,12 @@ print(study.name, "-", study.question)
 results = run_study(study, store=folder / "store")
 print(len(results), "runs,", sum(record.ok for record in results), "ended well")
 
-# %% One row a run, with derived numbers.
+# %% One row per run, with derived numbers.
 runs = records(study, store=folder / "store").to_pandas()
 columns = ["workers", "knob.slow_factor", "throughput", "step_s", "share.communication"]
 print(runs.groupby(columns[:2])[columns[2:]].mean().round(3))
 
-# %% One row a rank and step: everything above can be derived again from these.
+# %% One row per rank and step: everything above can be derived again from these.
 samples = results.samples_to_pandas()
 measured = samples[samples["kind"] == "measured"]
 compute_s = measured["phase.forward"] + measured["phase.backward"]

@@ -157,7 +157,7 @@ def test_interrupt_keeps_what_was_recorded_and_says_how_to_go_on(tmp_path: Path)
 
     assert process.returncode == 130
     assert "Traceback" not in "".join(lines) + rest
-    assert "Go on with the same command" in rest
+    assert "Continue with the same command" in rest
     with Store.open(tmp_path / "store") as store:
         assert [record.ok for record in store.records()] == [True]
 

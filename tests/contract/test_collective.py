@@ -158,9 +158,9 @@ def test_probe_makes_its_own_study(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--workers", "3", "--hosts", "2"), "cannot be dealt out equally"),
+        (("--workers", "3", "--hosts", "2"), "cannot be divided equally"),
         (("--framework", "nobody"), "nobody"),
-        (("links.toml", "--workers", "3"), "says it already"),
+        (("links.toml", "--workers", "3"), "is already set by"),
         (("mlp.toml",), "should be 'collective'"),
     ],
 )

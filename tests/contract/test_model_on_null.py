@@ -259,15 +259,15 @@ def test_the_command_line_calibrates_predicts_and_answers_in_json(tmp_path):
     ("args", "words"),
     [
         (["predict"], "nothing is calibrated"),
-        (["predict", "--workers", "8..2"], "numbers that grow"),
-        (["predict", "--device", "V100-SXM2"], "which model"),
+        (["predict", "--workers", "8..2"], "increasing numbers"),
+        (["predict", "--device", "V100-SXM2"], "needs a model"),
         (["predict", "--device", "V1000", "--model", "resnet50"], "unknown device"),
         (["predict", "--device", "V100-SXM2", "--model", "resnet50", "--network", "fast"], "--network"),
         (["predict", "--device", "V100-SXM2", "--model", "resnet50", "--what-if", "speed=2"], "unknown input"),
         (["predict", "--device", "V100-SXM2", "--model", "resnet50", "--what-if", "slow-host=x0.5"], "at least 1"),
         (
             ["predict", "--device", "V100-SXM2", "--model", "resnet50", "--what-if", "jobs=2", "--trace", "t.json"],
-            "draw a modelled step",
+            "need a modelled step",
         ),
         (["validate"], "what should be validated"),
         (["validate", "--table", "none.csv"], "which rows"),

@@ -78,7 +78,7 @@ def test_other_number_of_samples_than_the_study_says_is_a_doubt(tmp_path: Path) 
     record = run_script(tmp_path, script(samples=32))
     (doubt,) = [doubt for doubt in record.doubts if doubt.code == "batch-samples"]
 
-    assert "32 samples a step, the study says 8" in doubt.message
+    assert "32 samples per step, the study says 8" in doubt.message
     assert "batch_per_worker = 32" in (doubt.hint or "")
 
 

@@ -105,7 +105,7 @@ def test_every_rank_reports_every_step_of_every_kind(tmp_path: Path) -> None:
     ("fault", "kind", "words"),
     [
         ("crash", OutcomeKind.FAILED, "RuntimeError"),
-        ("exit", OutcomeKind.FAILED, "no last word"),
+        ("exit", OutcomeKind.FAILED, "reported no error"),
         ("hang", OutcomeKind.TIMED_OUT, "time limit"),
         ("hang-hard", OutcomeKind.TIMED_OUT, "time limit"),
         ("memory", OutcomeKind.OUT_OF_MEMORY, "above its limit"),

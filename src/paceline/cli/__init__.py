@@ -89,7 +89,7 @@ def main(argv: Sequence[str] | None = None) -> int:
             say(f"hint:  {error.hint}")
         return error.exit_code
     except KeyboardInterrupt:
-        say("interrupted; what was recorded is kept. Go on with the same command.")
+        say("interrupted; all recorded runs are kept. Continue with the same command.")
         return EXIT_INTERRUPTED
     except BrokenPipeError:  # the reader of a pipe (head, less) has seen enough
         sys.stderr.close()
@@ -98,7 +98,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         if show_traceback:
             raise
         say(f"error: a defect in Paceline: {type(error).__name__}: {error}")
-        say("hint:  see where: run the same command as paceline --traceback …, and please report it")
+        say("hint:  run the same command as paceline --traceback … to see where, and please report it")
         return EXIT_DEFECT
 
 

@@ -1,4 +1,4 @@
-"""`paceline calibrate STUDY`: measure what the model needs, fit it, and say what could not be told."""
+"""`paceline calibrate STUDY`: measure what the model needs, fit it, and name what could not be identified."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ def add_parser(commands: Subcommands) -> None:
     parser.add_argument(
         "--budget",
         default=BUDGET,
-        help="time for runs beyond the study's own, chosen to tell most (default: %(default)s)",
+        help="time for additional runs, chosen to narrow the prediction most (default: %(default)s)",
     )
-    parser.add_argument("--no-run", action="store_true", help="only fit what is recorded")
+    parser.add_argument("--no-run", action="store_true", help="only fit the recorded runs")
     add_common(parser)
     parser.set_defaults(main=main)
 

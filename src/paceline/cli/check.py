@@ -16,11 +16,11 @@ from paceline.workbench import Workbench
 
 
 def add_parser(commands: Subcommands) -> None:
-    parser = commands.add_parser("check", help="whether frameworks compute the same: the fairness proof")
+    parser = commands.add_parser("check", help="the fairness proof: do the frameworks compute the same?")
     subjects = parser.add_subparsers(dest="subject", metavar="WHAT", required=True)
     fairness = subjects.add_parser("fairness", help="compare what each framework computes with a float64 reference")
     fairness.add_argument("study", help="study file (TOML)")
-    fairness.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
+    fairness.add_argument("--retry-failed", action="store_true", help="repeat the runs that are recorded as failed")
     add_common(fairness)
     fairness.set_defaults(main=main)
 
@@ -51,10 +51,10 @@ def _what_to_do(args: argparse.Namespace, failed: Sequence[Proof]) -> str:
             f"{command(args, 'plan', args.study)}"
         )
     verdicts = {proof.verdict for proof in failed}
-    advice = ["the reasons stand above"]
+    advice = ["see the reasons above"]
     if NO_PROOF in verdicts:
         again = command(args, "check", "fairness", args.study, "--retry-failed")
-        advice.append(f"what failed runs again with: {again}")
+        advice.append(f"repeat the failed runs: {again}")
     if NOT_COMPARABLE in verdicts:
         # Those runs ended well, so there is nothing to run again.
         advice.append(

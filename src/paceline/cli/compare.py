@@ -1,4 +1,4 @@
-"""`paceline compare STUDY`: who is faster, by how much, how sure."""
+"""`paceline compare STUDY`: which trial is faster, by how much, and how certain that is."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from paceline.units import FRACTION, parse_quantity
 
 
 def add_parser(commands: Subcommands) -> None:
-    parser = commands.add_parser("compare", help="who is faster, by how much, how sure")
+    parser = commands.add_parser("compare", help="which trial is faster, by how much, and how certain that is")
     parser.add_argument("study", help="study file (TOML)")
     add_comparison_flags(parser)
     add_common(parser)
@@ -26,7 +26,7 @@ def add_parser(commands: Subcommands) -> None:
 def add_comparison_flags(parser: argparse.ArgumentParser) -> None:
     add_details(parser)
     parser.add_argument(
-        "--margin", default=f"{MARGIN:.0%}", help="two are called equal within this (default: %(default)s)"
+        "--margin", default=f"{MARGIN:.0%}", help="trials are called equal within this margin (default: %(default)s)"
     )
     parser.add_argument(
         "--across-machines", action="store_true", help="rank records of different machines against each other"

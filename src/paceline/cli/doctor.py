@@ -1,4 +1,4 @@
-"""`paceline doctor`: what this machine can run, and for what it cannot: why, and the fix."""
+"""`paceline doctor`: what this machine can run; for the rest, the reason and the fix."""
 
 from __future__ import annotations
 
@@ -18,12 +18,14 @@ from paceline.units import format_bytes
 READY = {"ready": "ready", "buildable": "buildable", "stale": "buildable", "broken": "buildable"}
 """State of an environment → state of its framework; whatever can be mended by building is buildable."""
 BUSY_LOAD = 0.5
-"""Load a core before anything is measured, above which another program is likely to disturb."""
+"""Load per core before anything is measured, above which another program is likely to disturb."""
 
 
 def add_parser(commands: Subcommands) -> None:
-    parser = commands.add_parser("doctor", help="what this machine can run, and for what it cannot: why, and the fix")
-    parser.add_argument("--framework", metavar="NAME", help="tell all about one framework: strategies, knobs, devices")
+    parser = commands.add_parser("doctor", help="what this machine can run; for the rest, the reason and the fix")
+    parser.add_argument(
+        "--framework", metavar="NAME", help="show everything about one framework: strategies, knobs, devices"
+    )
     parser.add_argument(
         "--fix", action="store_true", help="remove what a killed Paceline left behind, and nothing else"
     )
@@ -33,7 +35,7 @@ def add_parser(commands: Subcommands) -> None:
 
 def main(args: argparse.Namespace) -> int:
     names = [args.framework] if args.framework else sorted(known_frameworks())
-    found: dict[str, Any] = {
+    report: dict[str, Any] = {
         "machine": machine(),
         "now": moment(),
         "frameworks": [row for name in names for row in examine(name, strict=bool(args.framework))],
@@ -44,12 +46,12 @@ def main(args: argparse.Namespace) -> int:
             for removed in load_site(site).mend():
                 say(f"removed {removed}")
     if args.framework:
-        found["capabilities"] = _capabilities(load_framework(args.framework))
+        report["capabilities"] = _capabilities(load_framework(args.framework))
     if args.json:
-        emit(found)
+        emit(report)
         return 0
-    _print(found)
-    next_build = next((f for f in found["frameworks"] if f["state"] == "buildable"), None)
+    _print(report)
+    next_build = next((f for f in report["frameworks"] if f["state"] == "buildable"), None)
     say(f"next: {next_build['fix']}" if next_build else "next: paceline init --example quickstart")
     return 0
 
@@ -84,7 +86,7 @@ def examine(name: str, *, strict: bool = False) -> list[dict[str, Any]]:
             f"{name}-{device}",
             "untested",
             None,
-            f"the {device} path is written but was never run by us",
+            f"the {device} path is implemented but was never tested by us",
             f"try it with cluster.device = '{device}' and framework.interpreter = a Python that has it",
         )
         for device, tried in framework.capabilities.devices.items()
@@ -113,40 +115,41 @@ def _site(name: str) -> dict[str, Any]:
 
 
 def _capabilities(framework: Framework) -> dict[str, Any]:
-    known = framework.capabilities
+    capabilities = framework.capabilities
     return {
         "strategies": {
             name: {"class": s.strategy_class, "max_workers": s.max_workers, "doc": s.doc}
-            for name, s in known.strategies.items()
+            for name, s in capabilities.strategies.items()
         },
-        "data_parallel": known.data_parallel,
+        "data_parallel": capabilities.data_parallel,
         "knobs": {
-            name: {"default": k.default, "choices": list(k.choices), "doc": k.doc} for name, k in known.knobs.items()
+            name: {"default": k.default, "choices": list(k.choices), "doc": k.doc}
+            for name, k in capabilities.knobs.items()
         },
-        "collectives": dict(known.collectives),
-        "devices": dict(known.devices),
-        "inputs": sorted(known.inputs),
-        "phases": list(known.phases),
-        "layer_times": known.layer_times,
+        "collectives": dict(capabilities.collectives),
+        "devices": dict(capabilities.devices),
+        "inputs": sorted(capabilities.inputs),
+        "phases": list(capabilities.phases),
+        "layer_times": capabilities.layer_times,
     }
 
 
-def _print(found: dict[str, Any]) -> None:
-    facts, now = found["machine"], found["now"]
+def _print(report: dict[str, Any]) -> None:
+    facts, now = report["machine"], report["now"]
     print(f"machine     {facts['cpu_model']}, {facts['threads']} core(s), {format_bytes(facts['memory_bytes'])}")
     busy = now["load1"] / facts["threads"]
     print(f"right now   load {now['load1']:.2f}" + ("   busy: measure when it is quiet" if busy > BUSY_LOAD else ""))
     for kind in ("frameworks", "sites"):
-        for row in found[kind]:
+        for row in report[kind]:
             version = f" {row['version']}" if row["version"] else ""
             line = f"{kind[:-1]:<11} {row['name']}{version}: {row['state']}"
             print(line + (f" ({row['reason']})" if row["reason"] else ""))
             if row["fix"] and row["state"] != "ready":
                 print(f"            fix: {row['fix']}")
-    for name, knob in found.get("capabilities", {}).get("knobs", {}).items():
+    for name, knob in report.get("capabilities", {}).get("knobs", {}).items():
         choices = f" [{', '.join(map(str, knob['choices']))}]" if knob["choices"] else ""
         print(f"knob        {name} = {knob['default']}{choices}: {knob['doc']}")
-    for operation, library in found.get("capabilities", {}).get("collectives", {}).items():
+    for operation, library in report.get("capabilities", {}).get("collectives", {}).items():
         print(f"collective  {operation}: {library}")
-    for name, strategy in found.get("capabilities", {}).get("strategies", {}).items():
+    for name, strategy in report.get("capabilities", {}).get("strategies", {}).items():
         print(f"strategy    {name} ({strategy['class']}): {strategy['doc']}")

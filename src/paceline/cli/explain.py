@@ -1,4 +1,4 @@
-"""`paceline explain STUDY|TRIAL`: where the step goes, what holds it back, what to change; changes over time."""
+"""`paceline explain STUDY|TRIAL`: where the step time goes, what holds it back, what to change; changes over time."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ LEAST = "2%"
 def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("explain", help="why a step takes as long as it does, and what would help")
     parser.add_argument("what", metavar="STUDY|TRIAL", help="study file (TOML), or the id of a recorded trial")
-    parser.add_argument("--trial", metavar="ID", help="of a study: only this trial")
+    parser.add_argument("--trial", metavar="ID", help="with a study: only this trial")
     parser.add_argument(
         "--experiments", metavar="DIR", help="write the study files that would confirm the findings there"
     )
@@ -37,7 +37,7 @@ def add_parser(commands: Subcommands) -> None:
         help=f"when did trials of the study become slower? exit code {RegressionError.exit_code} if one did",
     )
     parser.add_argument(
-        "--least", default=LEAST, help="with --regressions: a smaller change does not count (default: %(default)s)"
+        "--least", default=LEAST, help="with --regressions: ignore smaller changes (default: %(default)s)"
     )
     add_common(parser)
     parser.set_defaults(main=main)
@@ -49,7 +49,7 @@ def main(args: argparse.Namespace) -> int:
     is_study = args.what.endswith(".toml") or Path(args.what).exists()
     if is_study:
         snapshot = _snapshot(args)
-        explanations = [one for one in snapshot.explanations if args.trial in {None, one.trial}]
+        explanations = [explained for explained in snapshot.explanations if args.trial in {None, explained.trial}]
         gaps = snapshot.gaps if args.trial is None else []
         tell_outdated(args, snapshot, args.what)
     else:
@@ -67,11 +67,20 @@ def main(args: argparse.Namespace) -> int:
     if args.experiments:
         _write_experiments(Path(args.experiments), explanations)
     if args.json:
-        emit({"explanations": [one.to_json() for one in explanations], "gaps": [one.to_json() for one in gaps]})
+        emit(
+            {
+                "explanations": [explained.to_json() for explained in explanations],
+                "gaps": [gap.to_json() for gap in gaps],
+            }
+        )
         return 0
     from paceline.report.explanation import explanation_text, gap_text
 
-    show("\n\n\n".join([*(explanation_text(one, width()) for one in explanations), gap_text(gaps, width())]).rstrip())
+    show(
+        "\n\n\n".join(
+            [*(explanation_text(explained, width()) for explained in explanations), gap_text(gaps, width())]
+        ).rstrip()
+    )
     say(f"next: {command(args, 'recommend' if is_study else 'export', args.what if is_study else '')}".rstrip())
     return 0
 
@@ -102,14 +111,14 @@ def _regressions(args: argparse.Namespace) -> int:
         raise PacelineError(
             f"{args.what}: nothing is recorded yet", hint=f"measure it: {command(args, 'run', args.what)}"
         )
-    found = change_points(series, least=least)
+    changes = change_points(series, least=least)
     if args.json:
-        emit({"changes": [one.to_json() for one in found], "trials": len(series)})
+        emit({"changes": [change.to_json() for change in changes], "trials": len(series)})
     else:
         from paceline.report.explanation import change_point_text
 
-        show(change_point_text(found, width()))
-    if slower := [one for one in found if one.slower]:
+        show(change_point_text(changes, width()))
+    if slower := [change for change in changes if change.slower]:
         raise RegressionError(
             f"{len(slower)} of {len(series)} trial(s) became slower",
             hint=f"look closer: {command(args, 'explain', args.what)}",
@@ -123,9 +132,9 @@ def _failed(args: argparse.Namespace, snapshot: Snapshot) -> PacelineError | Non
     return none_ended_well(args.what, records, again=command(args, "run", args.what, "--retry-failed"))
 
 
-def _write_experiments(folder: Path, found: Iterable[Explanation]) -> None:
+def _write_experiments(folder: Path, explanations: Iterable[Explanation]) -> None:
     make_folder(folder)
-    for explanation in found:
+    for explanation in explanations:
         for number, finding in enumerate(explanation.findings, start=1):
             if finding.experiment:
                 path = folder / f"{explanation.trial}.{number}.toml"

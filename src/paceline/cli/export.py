@@ -1,5 +1,6 @@
-"""`paceline export`: records as CSV (a row a run), JSON (everything), Parquet (every sample) or an archive; a step as a
-trace.
+"""`paceline export`: writes records as CSV (one row per run), JSON (everything), Parquet (every sample) or an archive.
+
+It also writes one measured step as a trace.
 """
 
 from __future__ import annotations
@@ -31,7 +32,9 @@ def add_parser(commands: Subcommands) -> None:
         choices=("csv", "json", "parquet", "archive", *TRACES),
         help="default: csv; archive: everything in one small file; perfetto, chakra: one measured step",
     )
-    parser.add_argument("--run", metavar="ID", help="traces: of which run; by default the last with most workers")
+    parser.add_argument(
+        "--run", metavar="ID", help="for traces: the run; by default the last one with the most workers"
+    )
     parser.add_argument("--samples", action="store_true", help="JSON: raw samples too (parquet always has them)")
     parser.add_argument(
         "--output", metavar="FILE", help="write to a file instead of stdout (parquet, archive and chakra need one)"
@@ -93,14 +96,18 @@ def _trace(args: argparse.Namespace, form: str, records: list[Record]) -> int:
 
 def _traced(args: argparse.Namespace, records: list[Record]) -> Record:
     """The run that is asked for; else the last of those with most workers."""
-    whole = [one for one in records if one.ok and one.kind == MEASUREMENT and one.trial.workload.collective is None]
+    candidates = [
+        record
+        for record in records
+        if record.ok and record.kind == MEASUREMENT and record.trial.workload.collective is None
+    ]
     if args.run:
-        whole = [one for one in whole if one.run_id == args.run]
-    if not whole:
+        candidates = [record for record in candidates if record.run_id == args.run]
+    if not candidates:
         raise PacelineError(
-            f"no run {args.run or ''} with steps that were measured", hint=f"list them: {command(args, 'export')}"
+            f"no run {args.run or ''} with measured steps", hint=f"list them: {command(args, 'export')}"
         )
-    return max(reversed(whole), key=lambda one: one.trial.workers)
+    return max(reversed(candidates), key=lambda record: record.trial.workers)
 
 
 def wanted_format(args: argparse.Namespace) -> str:
@@ -110,7 +117,7 @@ def wanted_format(args: argparse.Namespace) -> str:
         raise PacelineError(f"--json and --format {form} exclude each other", hint="leave one of them out")
     if args.samples and form == "csv":
         raise PacelineError(
-            "CSV has a row a run and no samples", hint="take --format json --samples, or --format parquet"
+            "CSV has one row per run and no samples", hint="take --format json --samples, or --format parquet"
         )
     return str(form)
 

@@ -15,7 +15,7 @@ from paceline.spec import Study, workloads_of
 from paceline.workloads import Graph, load_workload
 
 BATCH = 32
-"""Samples per worker where nobody says how many: usual for image models on one device."""
+"""The default samples per worker, which are usual for image models on one device."""
 FRAMEWORK = "torch"
 DATA_PARALLEL = "data-parallel"
 
@@ -58,7 +58,7 @@ def _models(study: Study | None, model: str | None) -> list[Graph]:
     if model is not None and study is None:
         return [load_workload(model, {})]
     if study is None:
-        raise SpecError("--device: guesses for which model?", hint="add --model resnet50, or name a study")
+        raise SpecError("--device: needs a model to guess for", hint="add --model resnet50, or name a study")
     if study.of_collectives or study.axes["workload.script"] != (None,):
         raise SpecError(
             f"{study.source}: has no model whose layers are known, so nothing can be guessed for it",

@@ -19,25 +19,30 @@ KINDS = ("nccl-tests", "osu", "layers", "kineto")
 
 
 def add_parser(commands: Subcommands) -> None:
-    parser = commands.add_parser("import", help="nccl-tests, OSU, layer and Kineto traces as calibration; records")
+    parser = commands.add_parser(
+        "import", help="import nccl-tests, OSU, layer and Kineto traces as calibration, or records"
+    )
     parser.add_argument(
-        "study", help="study file (TOML) whose model shall know it; or, by itself, records (export --format archive)"
+        "study",
+        help="study file (TOML) to calibrate with it; or, alone, an archive of records (export --format archive)",
     )
     parser.add_argument(
         "file",
         nargs="*",
-        help="output of nccl-tests or OSU, a layer trace (CSV), a PyTorch profile (JSON); with --as-run one a rank",
+        help="output of nccl-tests or OSU, a layer trace (CSV), a PyTorch profile (JSON); with --as-run one per rank",
     )
     parser.add_argument(
         "--as-run",
         action="store_true",
         help="keep profiles as a run of the study, for explain and report; they are never ranked against measured runs",
     )
-    parser.add_argument("--kind", choices=KINDS, help="by default told from what is in the file")
-    parser.add_argument("--framework", help="whose steps it is about; by default every framework's of the study")
+    parser.add_argument("--kind", choices=KINDS, help="by default recognised from the contents of the file")
+    parser.add_argument(
+        "--framework", help="framework whose steps were measured; by default all frameworks of the study"
+    )
     parser.add_argument("--workers", type=int, help="ranks that took part, where the file does not say")
-    parser.add_argument("--hosts", type=int, default=1, help="that they ran on (default: %(default)s)")
-    parser.add_argument("--batch", type=int, help="of a profile: samples a worker and step")
+    parser.add_argument("--hosts", type=int, default=1, help="hosts that they ran on (default: %(default)s)")
+    parser.add_argument("--batch", type=int, help="for a profile: samples per worker and step")
     parser.add_argument("--network", help="between the hosts: 10GbE, or a bandwidth such as 25Gbit")
     add_common(parser)
     parser.set_defaults(main=main)
@@ -64,23 +69,23 @@ def main(args: argparse.Namespace) -> int:
         bandwidth=bandwidth,
         latency_s=latency,
     )
-    found = read_import(_text(Path(file)), file=Path(file).name, kind=args.kind, setting=setting)
-    path = add_import(store_folder(args.store), study.name, found)
+    imported = read_import(_text(Path(file)), file=Path(file).name, kind=args.kind, setting=setting)
+    path = add_import(store_folder(args.store), study.name, imported)
     if args.json:
         emit(
             {
                 "study": study.name,
-                "file": found.file,
-                "kind": found.kind,
-                "workers": found.setting.workers,
-                "tells": dict(found.told),
+                "file": imported.file,
+                "kind": imported.kind,
+                "workers": imported.setting.workers,
+                "tells": dict(imported.told),
                 "kept_in": str(path),
             }
         )
     else:
         from paceline.report.model import imported_text
 
-        show(imported_text(found))
+        show(imported_text(imported))
         say(f"kept in {path}")
         say(f"next: {command(args, 'calibrate', args.study, '--no-run')}")
     return 0
@@ -91,9 +96,9 @@ def _records(args: argparse.Namespace) -> int:
 
     path = Path(args.study)
     if path.suffix == ".toml":
-        raise SpecError(f"{path}: what shall it know?", hint=f"name a file too: paceline import {path} FILE")
+        raise SpecError(f"{path}: there is no file to import", hint=f"name a file too: paceline import {path} FILE")
     folder = store_folder(args.store)
-    added, known = unpack_archive(path, folder)
+    added, present = unpack_archive(path, folder)
     if args.json:
         emit(
             {
@@ -101,12 +106,12 @@ def _records(args: argparse.Namespace) -> int:
                 "file": path.name,
                 "kind": "archive",
                 "workers": None,
-                "tells": {"added": added, "known": known},
+                "tells": {"added": added, "known": present},
                 "kept_in": str(folder),
             }
         )
     else:
-        show(f"{path.name}: {added} run(s) added" + (f", {known} were here already" if known else ""))
+        show(f"{path.name}: {added} run(s) added" + (f", {present} were already present" if present else ""))
         say(f"next: {command(args, 'report', 'STUDY')}")
     return 0
 
@@ -132,7 +137,7 @@ def _as_run(args: argparse.Namespace) -> int:
     )
     with Store.open(folder, create=True) as store:
         store.add(record)
-    told = {"run": record.run_id, "steps": record.samples.num_rows // trial.ranks if record.samples else 0}
+    summary = {"run": record.run_id, "steps": record.samples.num_rows // trial.ranks if record.samples else 0}
     if args.json:
         emit(
             {
@@ -140,12 +145,12 @@ def _as_run(args: argparse.Namespace) -> int:
                 "file": ", ".join(path.name for path in paths),
                 "kind": "kineto",
                 "workers": trial.workers,
-                "tells": told,
+                "tells": summary,
                 "kept_in": str(folder),
             }
         )
     else:
-        show(f"{told['run']}: {told['steps']} steps of {trial.ranks} rank(s)")
+        show(f"{summary['run']}: {summary['steps']} steps of {trial.ranks} rank(s)")
         say(f"next: {command(args, 'explain', args.study)}")
     return 0
 
@@ -155,10 +160,10 @@ def _trial_of(args: argparse.Namespace, trials: Sequence[Trial]) -> Trial:
     wanted = {"workers": args.workers, "hosts": args.hosts if args.hosts > 1 else None, "batch": args.batch}
 
     def matches(trial: Trial) -> bool:
-        own = {"workers": trial.workers, "hosts": trial.cluster.hosts, "batch": trial.workload.batch_per_worker}
+        values = {"workers": trial.workers, "hosts": trial.cluster.hosts, "batch": trial.workload.batch_per_worker}
         network = trial.cluster.network.label if trial.cluster.network else None
         return (
-            all(value in (None, own[name]) for name, value in wanted.items())
+            all(value in (None, values[name]) for name, value in wanted.items())
             and args.framework in (None, trial.framework.name)
             and args.network in (None, network)
         )

@@ -13,7 +13,7 @@ from paceline.errors import SpecError
 from paceline.spec.examples import Example, example_named, examples, first_study
 
 FILE = "study.toml"
-"""What a study to start from is called where nobody says."""
+"""The default name of a new study file."""
 
 
 def add_parser(commands: Any) -> None:

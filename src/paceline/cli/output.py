@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from paceline.snapshot import Snapshot
 
 DOCUMENT_VERSION = 2
-"""Of every JSON document; a reader can tell from it which fields to expect (docs/reference/json.md)."""
+"""The schema version of every JSON document (docs/reference/json.md)."""
 WIDTH = 80
 """Columns that everything fits in."""
 
@@ -47,12 +47,12 @@ def add_common(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
 def add_details(parser: argparse.ArgumentParser) -> None:
     """The flag of commands that show results."""
     parser.add_argument(
-        "--all", action="store_true", help="show phases, CPU, memory, and warnings and fairness at length, too"
+        "--all", action="store_true", help="also show phases, CPU and memory, and warnings and fairness in full"
     )
 
 
 def command(args: argparse.Namespace, *words: str) -> str:
-    """A command to type next, with the store that this one was told."""
+    """A command to type next, with the store of this one."""
     store = getattr(args, "store", None)
     return " ".join(["paceline", *words, *(["--store", store] if store else [])])
 

@@ -15,7 +15,7 @@ class Parser(argparse.ArgumentParser):
     """A parser that raises SpecError instead of ending the program, and names the nearest word that it knows."""
 
     def error(self, message: str) -> NoReturn:
-        raise SpecError(message.removeprefix("argument "), hint=f"see how it is used: {self.prog} --help")
+        raise SpecError(message.removeprefix("argument "), hint=f"see the options: {self.prog} --help")
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
         parsed, left = super().parse_known_args(args, namespace)
@@ -25,19 +25,19 @@ class Parser(argparse.ArgumentParser):
                 raise SpecError(
                     f"{self.prog}: no such flag: {flags[0]}", hint=self._hint(flags[0], self._option_string_actions)
                 )
-            raise SpecError(f"{self.prog}: one word too many: {' '.join(left)}", hint=self._hint("", ()))
+            raise SpecError(f"{self.prog}: unexpected argument: {' '.join(left)}", hint=self._hint("", ()))
         return parsed, left
 
     def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Of an argument with choices; a command is one of them."""
+        """Check the value of an argument with choices; a command is one of them."""
         if action.choices is not None and value not in action.choices:
             raise SpecError(
                 f"{'/'.join(action.option_strings) or action.metavar or action.dest}: {value!r} is not known",
                 hint=self._hint(str(value), action.choices),
             )
 
-    def _hint(self, word: str, known: Iterable[str]) -> str:
-        nearest = difflib.get_close_matches(word.partition("=")[0], list(known), n=1, cutoff=0.5)
+    def _hint(self, word: str, choices: Iterable[str]) -> str:
+        nearest = difflib.get_close_matches(word.partition("=")[0], list(choices), n=1, cutoff=0.5)
         suggestion = f"did you mean '{nearest[0]}'?   " if nearest else ""
         return f"{suggestion}see all: {self.prog} --help"
 

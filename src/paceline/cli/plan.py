@@ -38,10 +38,10 @@ def main(args: argparse.Namespace) -> int:
 
 
 def nothing_can_run(study: str) -> RunIncompleteError:
-    """Of a study whose trials are all skipped."""
+    """The error of a study whose trials are all skipped."""
     return RunIncompleteError(
         f"{study}: no trial can run here: all are skipped",
-        hint="the reasons stand above: change the study, or see what there is: paceline doctor",
+        hint="see the reasons above: change the study, or see what there is: paceline doctor",
     )
 
 
@@ -68,7 +68,8 @@ def describe(plan: Plan) -> list[str]:
     lines += [f"skip  {names[skip.trial.id]}: {skip.reason}" for skip in plan.skipped]
     slow = {run.trial.id for run in plan.runs if run.estimate_s > run.trial.limits.time_s}
     lines += [
-        f"note  {names[trial]}: may not end within its time limit; raise time_limit under [measure]" for trial in slow
+        f"note  {names[trial]}: may not finish within its time limit; raise time_limit under [measure]"
+        for trial in slow
     ]
     lines.append(
         f"{len(plan.runs)} run(s) of {len(counts)} trial(s), estimated {format_seconds(plan.estimate_s)}"

@@ -27,7 +27,7 @@ MOST_WORKERS = 1 << 20
 
 
 def add_parser(commands: Subcommands) -> None:
-    parser = commands.add_parser("predict", help="what a configuration that was never run would take")
+    parser = commands.add_parser("predict", help="predict the step time of configurations that were never run")
     parser.add_argument(
         "study", nargs="?", help="study (TOML) that was calibrated; without it: all of the store, or a guess"
     )
@@ -36,10 +36,10 @@ def add_parser(commands: Subcommands) -> None:
     batch = parser.add_mutually_exclusive_group()
     batch.add_argument("--batch", type=whole, help="samples per worker; by default the largest that was run")
     batch.add_argument("--batch-global", type=whole, help="samples per step over all workers: strong scaling")
-    parser.add_argument("--network", help="between hosts: 10GbE, or a bandwidth such as 25Gbit; by default as it was")
-    parser.add_argument("--framework", help="of several that were calibrated")
-    parser.add_argument("--strategy", help="of several that were calibrated")
-    parser.add_argument("--model", help="of several that were calibrated; with --device: which to guess")
+    parser.add_argument("--network", help="between hosts: 10GbE, or a bandwidth such as 25Gbit; by default as measured")
+    parser.add_argument("--framework", help="which one, if several were calibrated")
+    parser.add_argument("--strategy", help="which one, if several were calibrated")
+    parser.add_argument("--model", help="which one, if several were calibrated; with --device: which to guess")
     parser.add_argument("--device", help="guess from data sheets, e.g. V100-SXM2; nothing needs to be measured")
     parser.add_argument(
         "--what-if",
@@ -51,11 +51,11 @@ def add_parser(commands: Subcommands) -> None:
         "--helps-most", action="store_true", help="which single change helps most, best bucket size included"
     )
     parser.add_argument(
-        "--epoch", type=whole, metavar="SAMPLES", help="samples of an epoch: prints its time, cost and energy"
+        "--epoch", type=whole, metavar="SAMPLES", help="samples per epoch: prints its time, cost and energy"
     )
-    parser.add_argument("--price", type=amount, metavar="P", help="of a host and hour, in your currency")
-    parser.add_argument("--power", type=amount, metavar="W", help="of a host, in watts")
-    parser.add_argument("--memory", metavar="SIZE", help="of a worker, e.g. 16GB: says what fits")
+    parser.add_argument("--price", type=amount, metavar="P", help="price per host and hour, in your currency")
+    parser.add_argument("--power", type=amount, metavar="W", help="power per host, in watts")
+    parser.add_argument("--memory", metavar="SIZE", help="memory per worker, e.g. 16GB: says what fits")
     parser.add_argument("--picture", metavar="FILE.svg", help="draw the scaling curve")
     parser.add_argument("--trace", metavar="FILE.json", help="one predicted step for chrome://tracing and Perfetto")
     parser.add_argument("--chakra", metavar="FILE.et", help="one predicted step as a Chakra execution trace")
@@ -71,16 +71,16 @@ def main(args: argparse.Namespace) -> int:
     changes = parse_changes(args.what_if) if args.what_if else []
     answers: list[dict[str, Any]] = []
     for calibration in _calibrations(args):
-        asked = [_conditions(args, calibration, count) for count in workers]
-        predictions = [predict(*changed(calibration, one, changes)) for one in asked]
+        conditions = [_conditions(args, calibration, count) for count in workers]
+        predictions = [predict(*changed(calibration, condition, changes)) for condition in conditions]
         answers.append(
             {
                 "calibration": calibration,
                 "predictions": predictions,
                 "knee": knee(predictions),
                 "worth": worth_paying(predictions),
-                "without": [predict(calibration, one) for one in asked] if changes else [],
-                "helps": single_changes(calibration, asked[-1]) if args.helps_most else [],
+                "without": [predict(calibration, condition) for condition in conditions] if changes else [],
+                "helps": single_changes(calibration, conditions[-1]) if args.helps_most else [],
             }
         )
     if args.picture:
@@ -88,11 +88,11 @@ def main(args: argparse.Namespace) -> int:
     if args.trace or args.chakra:
         _trace(args, answers[0])
     if args.json:
-        emit({"families": [_json(args, one) for one in answers], **_json(args, answers[0])})
+        emit({"families": [_json(args, answer) for answer in answers], **_json(args, answers[0])})
     else:
         from paceline.report.model import prediction_text
 
-        show("\n\n".join(prediction_text(one, _extras(args), width()) for one in answers))
+        show("\n\n".join(prediction_text(answer, _extras(args), width()) for answer in answers))
         best = answers[0]["helps"][0][0] if answers[0]["helps"] else None
         say(f"next: {command(args, 'predict', *_asked(args), *(['--what-if', best] if best else ['--helps-most']))}")
     return 0
@@ -101,8 +101,8 @@ def main(args: argparse.Namespace) -> int:
 def _asked(args: argparse.Namespace) -> list[str]:
     """The question again, as words of a command."""
     flags = ("device", "model", "framework", "strategy", "network", "batch", "batch_global")
-    given = [(f"--{name.replace('_', '-')}", getattr(args, name)) for name in flags]
-    words = [word for flag, value in given if value is not None for word in (flag, str(value))]
+    flag_values = [(f"--{name.replace('_', '-')}", getattr(args, name)) for name in flags]
+    words = [word for flag, value in flag_values if value is not None for word in (flag, str(value))]
     sizes = ["--workers", args.workers] if args.workers != WORKERS else []
     return [*([args.study] if args.study else []), *words, *sizes]
 
@@ -116,22 +116,22 @@ def counts(text: str) -> list[int]:
     try:
         if ".." in text:
             low, high = (int(part) for part in text.split(".."))
-            found = [low]
-            while found[-1] * 2 <= high:
-                found.append(found[-1] * 2)
-            if found[-1] != high:
-                found.append(high)
+            workers = [low]
+            while workers[-1] * 2 <= high:
+                workers.append(workers[-1] * 2)
+            if workers[-1] != high:
+                workers.append(high)
         else:
-            found = [int(part) for part in text.split(",")]
+            workers = [int(part) for part in text.split(",")]
     except ValueError:
-        found = []
-    if not found or min(found) < 1 or sorted(found) != found:
-        raise PacelineError(f"--workers {text}: should be numbers that grow", hint="write it like 2..4096 or 1,2,4")
-    if found[-1] > MOST_WORKERS:
+        workers = []
+    if not workers or min(workers) < 1 or sorted(workers) != workers:
+        raise PacelineError(f"--workers {text}: should be increasing numbers", hint="write it like 2..4096 or 1,2,4")
+    if workers[-1] > MOST_WORKERS:
         raise PacelineError(
-            f"--workers {text}: nobody trains with more than {MOST_WORKERS} workers", hint="write it like 2..4096"
+            f"--workers {text}: at most {MOST_WORKERS} workers can be predicted", hint="write it like 2..4096"
         )
-    return found
+    return workers
 
 
 def _calibrations(args: argparse.Namespace) -> Sequence[Calibration]:
@@ -175,7 +175,7 @@ def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int
     if args.batch_global is not None:
         if args.batch_global % workers:
             raise PacelineError(
-                f"--batch-global {args.batch_global}: cannot be shared equally by {workers} workers",
+                f"--batch-global {args.batch_global}: cannot be divided equally among {workers} workers",
                 hint="choose workers that divide it",
             )
         batch = args.batch_global // workers
@@ -232,8 +232,8 @@ def _json(args: argparse.Namespace, answer: dict[str, Any]) -> dict[str, Any]:
     return {
         "family": calibration.to_json()["family"],
         "by": calibration.by,
-        "rows": [{**one.to_json(), **paid(one, extras)} for one in answer["predictions"]],
-        "without_change": [one.to_json() for one in answer["without"]],
+        "rows": [{**prediction.to_json(), **paid(prediction, extras)} for prediction in answer["predictions"]],
+        "without_change": [prediction.to_json() for prediction in answer["without"]],
         "knee": answer["knee"],
         "worth_paying": answer["worth"],
         "helps_most": [{"change": change, "step_ratio": ratio} for change, ratio in answer["helps"]],
@@ -246,7 +246,7 @@ def _draw(args: argparse.Namespace, answers: Sequence[dict[str, Any]]) -> None:
     from paceline.record.export import write_text
     from paceline.report.curve import scaling_svg
 
-    curves = {one["calibration"].family.label: one["predictions"] for one in answers}
+    curves = {answer["calibration"].family.label: answer["predictions"] for answer in answers}
     write_text(scaling_svg(curves), Path(args.picture))
     say(f"written: {args.picture}")
 
@@ -258,7 +258,7 @@ def _trace(args: argparse.Namespace, answer: dict[str, Any]) -> None:
     last: Prediction = answer["predictions"][-1]
     if last.conditions.is_simulated:
         raise PacelineError(
-            "--trace and --chakra draw a modelled step, not one of hosts that differ or of links that are shared",
+            "--trace and --chakra need a modelled step, and this step is simulated",
             hint="leave slow-host, unequal-hosts, oversubscription and jobs out of --what-if",
         )
     spans = predicted_spans(answer["calibration"], last.conditions)

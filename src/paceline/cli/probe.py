@@ -31,8 +31,8 @@ def add_parser(commands: Subcommands) -> None:
     network.add_argument("--framework", help=f"whose library to probe (default: {FRAMEWORK})")
     network.add_argument("--workers", type=int, help=f"ranks, over all hosts (default: {WORKERS})")
     network.add_argument("--site", help=f"where they run (default: {SITE})")
-    network.add_argument("--hosts", type=int, help=f"hosts that they are dealt out to (default: {HOSTS})")
-    network.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
+    network.add_argument("--hosts", type=int, help=f"hosts that they are spread over (default: {HOSTS})")
+    network.add_argument("--retry-failed", action="store_true", help="repeat the runs that are recorded as failed")
     network.add_argument("--again", action="store_true", help="add repeats to those already recorded")
     add_common(network)
     network.set_defaults(main=main)
@@ -74,7 +74,7 @@ def main(args: argparse.Namespace) -> int:
 def _given(args: argparse.Namespace) -> Study:
     for flag in ("framework", "workers", "site", "hosts"):
         if getattr(args, flag) is not None:
-            raise PacelineError(f"--{flag}: {args.study} says it already", hint="leave the flag out, or the study")
+            raise PacelineError(f"--{flag}: is already set by {args.study}", hint="leave the flag out, or the study")
     study = load_study(args.study)
     if not study.of_collectives:
         raise SpecError(
@@ -97,7 +97,7 @@ def _made(args: argparse.Namespace) -> Study:
     )
     if workers < 1 or hosts < 1 or workers % hosts:
         raise PacelineError(
-            f"--workers {workers}: cannot be dealt out equally to {hosts} host(s)", hint="take a multiple of --hosts"
+            f"--workers {workers}: cannot be divided equally among {hosts} host(s)", hint="take a multiple of --hosts"
         )
     offered = load_framework(framework, "--framework").capabilities.collectives
     return read_study(
@@ -105,7 +105,9 @@ def _made(args: argparse.Namespace) -> Study:
             "study": {"name": "probe-network", "question": "How fast are collectives and links here?"},
             "workload": {
                 "model": "collective",
-                "collective": {"operation": [one for one in OPERATIONS if one in offered] or [OPERATIONS[0]]},
+                "collective": {
+                    "operation": [operation for operation in OPERATIONS if operation in offered] or [OPERATIONS[0]]
+                },
             },
             "framework": {"name": framework},
             "cluster": {"site": site, "hosts": hosts, "workers_per_host": workers // hosts},
@@ -116,7 +118,7 @@ def _made(args: argparse.Namespace) -> Study:
 
 
 def _again(args: argparse.Namespace) -> str:
-    """This command with what it was told, to run again what failed."""
+    """This command with its arguments, to repeat the failed runs."""
     flags = [
         f"--{flag} {getattr(args, flag)}"
         for flag in ("framework", "workers", "site", "hosts")

@@ -1,4 +1,4 @@
-"""What a person sees while a study runs: a line for each run, and on a terminal a bar over all runs with the time left.
+"""What a user sees while a study runs: one line per run, and on a terminal a bar over all runs with the time left.
 
 Everything is drawn between runs: the bar before one starts, its result after it has ended. While workers measure the
 host is silent, so there is no thread that refreshes anything.
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 BAR = 24
 """Characters of the bar."""
 INDENT = 8
-"""Blanks before what is said about a run."""
+"""The indent of the result of a run."""
 
 
 class Narrator:
@@ -116,7 +116,7 @@ def result_words(record: Record) -> str:
         return "shown"
     summary = summarize(record)
     if summary is None:
-        return "ended well, but no step was measured"
+        return "succeeded, but no step was measured"
     if record.trial.workload.collective is not None:
         sizes = record.trial.steps_a_round
         return f"{sizes} sizes, {summary.n_steps // sizes} rounds"

@@ -19,7 +19,7 @@ GOAL = "throughput"
 
 def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("recommend", help="what to choose for a goal within limits")
-    parser.add_argument("study", help="study file (TOML) that was run, best of all calibrated")
+    parser.add_argument("study", help="study file (TOML) that was run, preferably calibrated")
     parser.add_argument("--goal", default=GOAL, help="throughput, epoch-time, cost or energy (default: %(default)s)")
     parser.add_argument(
         "--within",
@@ -27,11 +27,11 @@ def add_parser(commands: Subcommands) -> None:
         metavar="LIMITS",
         help='e.g. "workers<=8,hosts<=4,memory<=16GB,framework=torch|jax,budget<=100,deadline<=12h"',
     )
-    parser.add_argument("--epoch", type=float, metavar="SAMPLES", help="samples of an epoch")
-    parser.add_argument("--price", type=float, metavar="P", help="of a host and hour, in your currency")
-    parser.add_argument("--power", type=float, metavar="W", help="of a host, in watts")
+    parser.add_argument("--epoch", type=float, metavar="SAMPLES", help="samples per epoch")
+    parser.add_argument("--price", type=float, metavar="P", help="price per host and hour, in your currency")
+    parser.add_argument("--power", type=float, metavar="W", help="power per host, in watts")
     parser.add_argument(
-        "--from", dest="present", metavar="TRIAL", help="what is in use now; by default the first trial"
+        "--from", dest="present", metavar="TRIAL", help="the present choice; by default the first trial"
     )
     parser.add_argument(
         "--allow",
@@ -40,7 +40,9 @@ def add_parser(commands: Subcommands) -> None:
         metavar="CLASS",
         help="rank strategies of this class too: approximate, asynchronous",
     )
-    parser.add_argument("--try", dest="try_", action="store_true", help="run what would settle it, then advise again")
+    parser.add_argument(
+        "--try", dest="try_", action="store_true", help="run the trials that would settle it, then recommend again"
+    )
     parser.add_argument(
         "--budget", default=BUDGET, help="time for that, checked between its studies (default: %(default)s)"
     )

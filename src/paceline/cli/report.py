@@ -32,7 +32,7 @@ def add_parser(commands: Subcommands) -> None:
     parser.add_argument(
         "--latex", metavar="FILE", help="write a LaTeX fragment with the scaling tables, for a proposal"
     )
-    parser.add_argument("--svg", metavar="DIR", help="write every figure as a picture of its own")
+    parser.add_argument("--svg", metavar="DIR", help="write each figure to an SVG file in this folder")
     parser.add_argument("--output", metavar="FILE", help="write the text to a file instead of stdout")
     add_comparison_flags(parser)
     add_common(parser)
@@ -106,14 +106,14 @@ def _advice(snapshot: Snapshot, explained: Collection[str] | None) -> Advice | N
 
 
 def _in_short(data: ReportData, page: str | None) -> str:
-    """The answer, the recommendation and where the page is, for somebody who asked for files only."""
+    """The answer, the recommendation and the path of the page, if only files were requested."""
     from paceline.report.lists import paragraph
     from paceline.report.text import results_answer
 
-    said = [f"Answer: {results_answer(data.results)}"]
-    said += [f"Recommendation: {data.advice.sentence}"] if data.advice else []
-    said += [f"Report: {page}"] if page else []
-    return "\n".join(paragraph(sentence, width()) for sentence in said)
+    sentences = [f"Answer: {results_answer(data.results)}"]
+    sentences += [f"Recommendation: {data.advice.sentence}"] if data.advice else []
+    sentences += [f"Report: {page}"] if page else []
+    return "\n".join(paragraph(sentence, width()) for sentence in sentences)
 
 
 def _text(args: argparse.Namespace, snapshot: Snapshot) -> str:

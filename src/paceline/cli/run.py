@@ -21,7 +21,7 @@ from paceline.workbench import Workbench, adaptive_repeats
 def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("run", help="measure a study; resumes where it stopped")
     parser.add_argument("study", help="study file (TOML)")
-    parser.add_argument("--retry-failed", action="store_true", help="run again what is recorded as failed")
+    parser.add_argument("--retry-failed", action="store_true", help="repeat the runs that are recorded as failed")
     parser.add_argument("--again", action="store_true", help="add the study's repeats to those already recorded")
     add_details(parser)
     add_common(parser)
@@ -76,7 +76,7 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str, deta
         ids = {record.trial.id for record in failed}
         names = ", ".join(sorted(ids | set(missing) | empty)) or "no trial could run"
         raise RunIncompleteError(
-            f"not every run ended well: {names}", hint=f"the reasons stand above; run them again: {again}"
+            f"not every run succeeded: {names}", hint=f"see the reasons above; run them again: {again}"
         )
     return snapshot.comparison
 
@@ -86,20 +86,20 @@ def tell_precision(study: Study, comparison: Comparison) -> None:
     if study.repeats.until is None:
         return
     for row in comparison.rows:
-        found = row.throughput
-        if found is None or found.low is None or found.high is None:
+        throughput = row.throughput
+        if throughput is None or throughput.low is None or throughput.high is None:
             continue
-        half_width = (found.high - found.low) / 2 / found.value
+        half_width = (throughput.high - throughput.low) / 2 / throughput.value
         if half_width > study.repeats.until:
             say(
-                f"{row.label}: known to ±{half_width:.1%} after {found.n_runs} runs, "
-                f"not to ±{study.repeats.until:.1%}; raise max under repeats, or quiet the machine"
+                f"{row.label}: the interval is ±{half_width:.1%} after {throughput.n_runs} runs, "
+                f"the study asks for ±{study.repeats.until:.1%}; raise max under repeats, or use a quieter machine"
             )
 
 
 def run_json(record: Record) -> dict[str, Any]:
     """One run for a program."""
-    # A collective has no samples a second, and its steps are of many sizes.
+    # A collective has no samples per second, and its steps are of many sizes.
     summary = summarize(record) if record.trial.workload.collective is None else None
     return {
         "run": record.run_id,

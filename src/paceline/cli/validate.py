@@ -27,38 +27,38 @@ WAIT_FREE, GOOGLENET, GOOGLENET_BATCH = "WFBP", "GoogleNet", 64.0
 
 
 def add_parser(commands: Subcommands) -> None:
-    parser = commands.add_parser("validate", help="how wrong the model is, beside other models")
+    parser = commands.add_parser("validate", help="the errors of the model, next to those of other models")
     parser.add_argument("--table", metavar="FILE.csv", help=f"measurements of others; {documented('reference/tables')}")
     parser.add_argument("--fit", metavar="CONDITION", help='rows to fit on, e.g. "num_nodes<=4"; the rest is predicted')
-    parser.add_argument("--only", metavar="CONDITION", help='rows to look at, e.g. "cluster=aws"')
+    parser.add_argument("--only", metavar="CONDITION", help='rows to use, e.g. "cluster=aws"')
     parser.add_argument(
         "--published", nargs="?", const="", metavar="DIR", help=f"the published tables (default: ${PUBLISHED})"
     )
-    parser.add_argument("--split", metavar="FILE.toml", help="records of our own, by a split that is fixed in a file")
+    parser.add_argument("--split", metavar="FILE.toml", help="our own records, with the split that a file fixes")
     parser.add_argument("--points", action="store_true", help="print every point")
     add_common(parser)
     parser.set_defaults(main=main)
 
 
 def main(args: argparse.Namespace) -> int:
-    asked = [name for name in ("table", "published", "split") if getattr(args, name) is not None]
-    if len(asked) != 1:
+    sources = [name for name in ("table", "published", "split") if getattr(args, name) is not None]
+    if len(sources) != 1:
         raise PacelineError(
             "what should be validated?", hint='one of: --table FILE.csv --fit "num_nodes<=4", --published, --split FILE'
         )
-    return {"table": _table, "published": _published, "split": _split}[asked[0]](args)
+    return {"table": _table, "published": _published, "split": _split}[sources[0]](args)
 
 
 def _table(args: argparse.Namespace) -> int:
     if not args.fit:
         raise PacelineError("--table: which rows should be fitted on?", hint='add --fit "num_nodes<=4"')
-    found = table_validation(Path(args.table), args.fit, args.only)
+    validation = table_validation(Path(args.table), args.fit, args.only)
     if args.json:
-        emit(found.to_json())
+        emit(validation.to_json())
     else:
         from paceline.report.model import validation_text
 
-        show(validation_text(found, width(), points=args.points))
+        show(validation_text(validation, width(), points=args.points))
         say("next: paceline calibrate STUDY")
     return 0
 
@@ -88,7 +88,7 @@ def _published(args: argparse.Namespace) -> int:
     steps = table_validation(folder / STEP_TIMES, FIT, "cluster=aws")
     replayed = googlenet_replay(folder)
     if args.json:
-        emit({**steps.to_json(), "replay": [one.to_json() for one in replayed]})
+        emit({**steps.to_json(), "replay": [trace.to_json() for trace in replayed]})
     else:
         from paceline.report.model import replay_text, validation_text
 
@@ -96,8 +96,8 @@ def _published(args: argparse.Namespace) -> int:
     return 0
 
 
-def published_folder(given: str | None) -> Path | None:
-    name = given or os.environ.get(PUBLISHED)
+def published_folder(folder_name: str | None) -> Path | None:
+    name = folder_name or os.environ.get(PUBLISHED)
     if not name:
         return None
     folder = Path(name)
@@ -125,11 +125,11 @@ def googlenet_replay(folder: Path) -> list[Replayed]:
 def _split(args: argparse.Namespace) -> int:
     from paceline.recorded import split_validation
 
-    found = split_validation(Path(args.split), args.store)
+    validation = split_validation(Path(args.split), args.store)
     if args.json:
-        emit(found.to_json())
+        emit(validation.to_json())
     else:
         from paceline.report.model import split_text
 
-        show(split_text(found, width()))
+        show(split_text(validation, width()))
     return 0

@@ -35,7 +35,7 @@ class SizeRow:
     busbw: Estimate
     """Bus bandwidth: what links carry, comparable between operations and numbers of ranks."""
     rounds: int
-    """Measured operations a run."""
+    """Measured operations per run."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -104,7 +104,7 @@ class Collectives:
 
 
 def tables_of(groups: Sequence[Runs], comparison: Comparison) -> Collectives:
-    """The tables behind the rows of a comparison of collectives, one a row."""
+    """The tables behind the rows of a comparison of collectives, one per row."""
     tables = [
         _table(runs, row, collective)
         for runs, row in zip(groups, comparison.rows, strict=True)

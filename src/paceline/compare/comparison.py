@@ -38,12 +38,12 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Everything that may honestly be said about a set of records."""
+    """Everything that a set of records supports."""
 
     rows: tuple[Row, ...]
-    """One a trial, and machine where there are several."""
+    """One per trial, and machine where there are several."""
     verdicts: tuple[PairVerdict, ...]
-    """One a pair of rows that answer the same question."""
+    """One per pair of rows that answer the same question."""
     notes: tuple[Note, ...]
     """What was kept apart."""
     shared: str
@@ -146,8 +146,8 @@ def _notes(groups: Sequence[Runs], *, across_machines: bool) -> list[Note]:
     measured = [group for group in groups if group.measured]
     notes = []
     if why := next((why for group in measured if (why := unlike(measured[0], group))), None):
-        how = "ranked all the same, as asked" if across_machines else "not ranked against each other"
-        hint = "" if across_machines else "rank them all the same: --across-machines"
+        how = "ranked anyway, as requested" if across_machines else "not ranked against each other"
+        hint = "" if across_machines else "rank them anyway: --across-machines"
         notes.append(Note(code="machines", message=f"rows were {why}: {how}", hint=hint))
     if len(classes := {group.trial.framework.strategy_class for group in measured}) > 1:
         listed = ", ".join(sorted(classes))

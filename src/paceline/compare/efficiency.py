@@ -1,4 +1,4 @@
-"""Scaling efficiency: what a worker is worth among n, against what it is worth among the fewest.
+"""Scaling efficiency: throughput per worker among n workers, relative to that among the fewest.
 
 A family is a set of trials that are the same in everything but the number of hosts and workers (and, in
 strong scaling, the batch that each worker then gets). Threads per worker belong to the family: 1 worker ×
@@ -21,7 +21,7 @@ class Scaling:
     """How well one trial scales."""
 
     efficiency: Estimate | None
-    """Throughput per worker over the base's; exactly 1 for the base itself; None where it cannot be told."""
+    """Throughput per worker over the base's; exactly 1 for the base itself; None if it is not known."""
     speedup: Estimate | None
     """Throughput over the base's."""
     base: int | None
@@ -37,9 +37,9 @@ def scaling(groups: Sequence[Runs]) -> list[Scaling]:
     for index, name in enumerate(families):
         members.setdefault(name, []).append(index)
     results = []
-    for index, mine in enumerate(groups):
-        relatives = [i for i in members[families[index]] if i == index or _comparable(mine, groups[i])]
-        base = min(relatives, key=lambda i: _size(groups[i].trial, mine.trial, i))
+    for index, group in enumerate(groups):
+        relatives = [i for i in members[families[index]] if i == index or _comparable(group, groups[i])]
+        base = min(relatives, key=lambda i: _size(groups[i].trial, group.trial, i))
         results.append(_against(base, index, groups, alone=len(relatives) == 1))
     return results
 
@@ -54,20 +54,20 @@ def family(trial: Trial) -> Trial:
 
 
 def _against(base_index: int, index: int, groups: Sequence[Runs], *, alone: bool) -> Scaling:
-    mine, base = groups[index], groups[base_index]
-    if not mine.measured:
-        return _unknown("no good run")
+    runs, base = groups[index], groups[base_index]
+    if not runs.measured:
+        return _unknown("no successful run")
     if base_index == index:
-        if alone and mine.trial.workers > 1:
+        if alone and runs.trial.workers > 1:
             return _unknown("no trial with fewer workers on the same machine and environment to compare with")
-        one = exactly(1.0, "1", len(mine.measured), mine.derived_by)
-        return Scaling(efficiency=one, speedup=one, base=index, note=None)
+        unity = exactly(1.0, "1", len(runs.measured), runs.derived_by)
+        return Scaling(efficiency=unity, speedup=unity, base=index, note=None)
     if not base.measured:
-        return _unknown(f"its base, {base.trial.label}, has no good run")
-    ratio = ratio_interval(mine.by_round("throughput"), base.by_round("throughput"))
-    n_runs = ratio.n_pairs or min(len(mine.measured), len(base.measured))
-    speedup = over_runs(ratio, n_runs, "1", mine.derived_by)
-    growth = mine.trial.workers / base.trial.workers
+        return _unknown(f"its base, {base.trial.label}, has no successful run")
+    ratio = ratio_interval(runs.by_round("throughput"), base.by_round("throughput"))
+    n_runs = ratio.n_pairs or min(len(runs.measured), len(base.measured))
+    speedup = over_runs(ratio, n_runs, "1", runs.derived_by)
+    growth = runs.trial.workers / base.trial.workers
     return Scaling(efficiency=speedup.times(1 / growth), speedup=speedup, base=base_index, note=None)
 
 
@@ -75,14 +75,14 @@ def _unknown(note: str) -> Scaling:
     return Scaling(efficiency=None, speedup=None, base=None, note=note)
 
 
-def _comparable(mine: Runs, other: Runs) -> bool:
+def _comparable(runs: Runs, other: Runs) -> bool:
     """Same links (a single host has none, so it serves every network), machine and environment."""
-    if other.trial.cluster.hosts > 1 and other.trial.cluster.network != mine.trial.cluster.network:
+    if other.trial.cluster.hosts > 1 and other.trial.cluster.network != runs.trial.cluster.network:
         return False
     if other.measured:
-        return (other.machine, other.fingerprint) == (mine.machine, mine.fingerprint)
-    return other.machine in (None, mine.machine)
+        return (other.machine, other.fingerprint) == (runs.machine, runs.fingerprint)
+    return other.machine in (None, runs.machine)
 
 
-def _size(trial: Trial, mine: Trial, index: int) -> tuple[int, int, bool, int]:
-    return trial.workers, trial.cluster.hosts, trial.cluster.network != mine.cluster.network, index
+def _size(trial: Trial, reference: Trial, index: int) -> tuple[int, int, bool, int]:
+    return trial.workers, trial.cluster.hosts, trial.cluster.network != reference.cluster.network, index

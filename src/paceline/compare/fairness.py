@@ -52,7 +52,7 @@ class Distance:
     distance: float
     """Relative."""
     allowed: float | None
-    """None: only told, for strategies that do not promise exactness."""
+    """None: reported only, for strategies that do not promise exactness."""
 
     @property
     def ok(self) -> bool:
@@ -139,12 +139,12 @@ def _variants(trials: Sequence[Trial]) -> dict[str, str]:
     for trial in trials:
         named = (trial.framework.name, trial.framework.strategy, trial.workload.model, trial.workers)
         alike.setdefault(named, []).append(trial)
-    found: dict[str, str] = {}
+    variants: dict[str, str] = {}
     for group in alike.values():
         if len(group) > 1:
             labels = label_rows(group, [None] * len(group)).each
-            found |= {trial.id: label for trial, label in zip(group, labels, strict=True)}
-    return found
+            variants |= {trial.id: label for trial, label in zip(group, labels, strict=True)}
+    return variants
 
 
 def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proof:
@@ -166,39 +166,39 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
         if not record.ok:
             why = f"{what} {record.outcome.kind.value.replace('_', ' ')}: {record.outcome.reason}"
             return replace(unproved, reasons=(why,))
-    mine, reference = ProofEvidence(records[trial.id]), ProofEvidence(records[case.reference.id])
+    evidence, reference = ProofEvidence(records[trial.id]), ProofEvidence(records[case.reference.id])
     if not reference.roundings:
-        return replace(unproved, reasons=("the reference does not tell what rounding amounts to",))
+        return replace(unproved, reasons=("the reference does not report the effect of rounding",))
     if trial.framework.strategy_class == EXACT:
-        distances = _distances(mine, reference)
-        reasons = [*mine.wrong_parameters(), *_too_far(distances), *mine.unequal_ranks()]
-        seen = [*mine.own_statistics()]
+        distances = _distances(evidence, reference)
+        reasons = [*evidence.wrong_parameters(), *_too_far(distances), *evidence.unequal_ranks()]
+        promises = [*evidence.own_statistics()]
     else:
-        distances = _told_distances(mine, reference)
-        reasons = [*mine.wrong_parameters(), *mine.loss_does_not_fall()]
-        seen = [mine.loss_course(), *mine.staleness(), *mine.compression_error()]
+        distances = _told_distances(evidence, reference)
+        reasons = [*evidence.wrong_parameters(), *evidence.loss_does_not_fall()]
+        promises = [evidence.loss_course(), *evidence.staleness(), *evidence.compression_error()]
     return replace(
         unproved,
         verdict=NOT_COMPARABLE if reasons else AGREES,
         reasons=tuple(reasons),
         distances=tuple(distances),
-        told=tuple(seen),
-        traits=traits_of(mine.record),
-        flops_ratio=mine.flops_ratio,
+        told=tuple(promises),
+        traits=traits_of(evidence.record),
+        flops_ratio=evidence.flops_ratio,
     )
 
 
-def _distances(mine: ProofEvidence, reference: ProofEvidence) -> list[Distance]:
-    truth, roundings = mine.sees(reference.of_workers), reference.roundings
-    largest = np.max([loss_distance(mine.sees(one.of_workers), truth) for one in roundings], axis=0)
+def _distances(evidence: ProofEvidence, reference: ProofEvidence) -> list[Distance]:
+    truth, roundings = evidence.sees(reference.of_workers), reference.roundings
+    largest = np.max([loss_distance(evidence.sees(rounding.of_workers), truth) for rounding in roundings], axis=0)
     # A mean of logarithms of probabilities comes from numbers around one, however small it is itself.
     spacing = FLOAT32_SPACING * np.max(np.maximum(1.0, 1.0 / np.abs(truth)), axis=0)
     # Of the largest so far: by luck a rounded loss can equal the true one.
     allowed = FACTOR * np.maximum(np.maximum.accumulate(largest), spacing)
     allowed[0] = min(allowed[0], CEILING)
-    loss = loss_distance(mine.losses, truth)
+    loss = loss_distance(evidence.losses, truth)
     worst = int(np.argmax(loss / allowed))
-    found = [
+    distances = [
         Distance(what=f"loss of step {step}", distance=float(loss[step]), allowed=float(allowed[step]))
         for step in dict.fromkeys((0, worst))
     ]
@@ -211,20 +211,20 @@ def _distances(mine: ProofEvidence, reference: ProofEvidence) -> list[Distance]:
     if reference.shown.statistics:
         measures.append((f"batch-norm means after {len(loss)} steps", means_distance))
     for what, measure in measures:
-        most = max(FLOAT32_SPACING, *(measure(one, reference.shown) for one in roundings))
-        found.append(Distance(what=what, distance=measure(mine.shown, reference.shown), allowed=FACTOR * most))
-    return found
+        most = max(FLOAT32_SPACING, *(measure(rounding, reference.shown) for rounding in roundings))
+        distances.append(Distance(what=what, distance=measure(evidence.shown, reference.shown), allowed=FACTOR * most))
+    return distances
 
 
-def _told_distances(mine: ProofEvidence, reference: ProofEvidence) -> list[Distance]:
-    if not mine.shown.gradients:
+def _told_distances(evidence: ProofEvidence, reference: ProofEvidence) -> list[Distance]:
+    if not evidence.shown.gradients:
         return []
-    return [Distance(what="gradient", distance=gradient_distance(mine.shown, reference.shown), allowed=None)]
+    return [Distance(what="gradient", distance=gradient_distance(evidence.shown, reference.shown), allowed=None)]
 
 
 def _too_far(distances: Iterable[Distance]) -> list[str]:
     return [
-        f"{d.what} is {d.distance:.1e} from the reference, {d.allowed:.1e} would be rounding"
+        f"{d.what} is {d.distance:.1e} from the reference, {d.allowed:.1e} is allowed for rounding"
         for d in distances
         if not d.ok
     ]
@@ -235,38 +235,40 @@ def loss_distance(losses: Floats, truth: Floats) -> Floats:
     return np.asarray(np.max(np.abs(losses - truth) / np.abs(truth), axis=0))
 
 
-def norm_distance(mine: ShownTensors, reference: ShownTensors) -> float:
+def norm_distance(shown: ShownTensors, reference: ShownTensors) -> float:
     """The largest relative distance of a tensor's gradient norm."""
     whole = _norm(reference.gradients)
     return max(
-        abs(mine.gradients[name]["norm"] - tensor["norm"]) / max(tensor["norm"], NEGLIGIBLE * whole)
-        if name in mine.gradients
+        abs(shown.gradients[name]["norm"] - tensor["norm"]) / max(tensor["norm"], NEGLIGIBLE * whole)
+        if name in shown.gradients
         else np.inf
         for name, tensor in reference.gradients.items()
     )
 
 
-def gradient_distance(mine: ShownTensors, reference: ShownTensors) -> float:
+def gradient_distance(shown: ShownTensors, reference: ShownTensors) -> float:
     """Distance of the whole gradient of step 0 over its norm."""
-    return _whole_distance(mine.gradients, reference.gradients)
+    return _whole_distance(shown.gradients, reference.gradients)
 
 
-def weights_distance(mine: ShownTensors, reference: ShownTensors) -> float:
+def weights_distance(shown: ShownTensors, reference: ShownTensors) -> float:
     """Distance of all weights after the last step over their norm: shows a decay that no loss shows."""
-    return _whole_distance(mine.weights, reference.weights)
+    return _whole_distance(shown.weights, reference.weights)
 
 
-def means_distance(mine: ShownTensors, reference: ShownTensors) -> float:
+def means_distance(shown: ShownTensors, reference: ShownTensors) -> float:
     """Distance of batch norm's running means over their norm: shows a wrong momentum of the statistics."""
     means = {name: tensor for name, tensor in reference.statistics.items() if name.endswith(MEANS)}
-    return _whole_distance(mine.statistics, means)
+    return _whole_distance(shown.statistics, means)
 
 
-def _whole_distance(mine: Tensors, reference: Tensors) -> float:
+def _whole_distance(tensors: Tensors, reference: Tensors) -> float:
     """From the sketches, all tensors as one vector; infinite where one is missing."""
-    if not reference.keys() <= mine.keys():
+    if not reference.keys() <= tensors.keys():
         return np.inf
-    squares = [np.mean(np.subtract(mine[name]["sketch"], tensor["sketch"]) ** 2) for name, tensor in reference.items()]
+    squares = [
+        np.mean(np.subtract(tensors[name]["sketch"], tensor["sketch"]) ** 2) for name, tensor in reference.items()
+    ]
     return float(np.sqrt(np.sum(squares))) / _norm(reference)
 
 

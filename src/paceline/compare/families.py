@@ -13,7 +13,7 @@ class ScalingFamily:
     """One curve."""
 
     base: Row
-    """That efficiency refers to."""
+    """The row that efficiency refers to."""
     network: str | None
     """Links between its hosts; None: as they are, or there is only one host."""
     rows: tuple[Row, ...]
@@ -31,11 +31,11 @@ def families(comparison: Comparison) -> list[ScalingFamily]:
     for row in comparison.rows:
         if row.base is not None and row.throughput is not None:
             by_base.setdefault(row.base, []).append(row)
-    found = []
+    curves = []
     for base, rows in by_base.items():
         named = dict.fromkeys(row.network for row in rows if row.network is not None)
         for network in named or (None,):
-            mine = sorted((row for row in rows if row.network in {None, network}), key=lambda row: row.workers)
-            if len({row.workers for row in mine}) > 1:
-                found.append(ScalingFamily(base=comparison.row(base), network=network, rows=tuple(mine)))
-    return found
+            members = sorted((row for row in rows if row.network in {None, network}), key=lambda row: row.workers)
+            if len({row.workers for row in members}) > 1:
+                curves.append(ScalingFamily(base=comparison.row(base), network=network, rows=tuple(members)))
+    return curves

@@ -28,9 +28,9 @@ class Factor:
     phase: str
     """Part of the step; parts that one of the rows cannot tell apart are one: "communication and update together"."""
     seconds: float
-    """By which the slower row spends more time in it, a step."""
+    """The additional time per step that the slower row spends in it."""
     share: float
-    """Of the whole gap; above 1 where another part goes the other way."""
+    """The share of the whole gap; above 1 if another part has the opposite sign."""
     derived: bool
     """Whether a derived number is in it."""
     differing: tuple[str, ...] = ()
@@ -52,14 +52,17 @@ def factor_behind(
     """The largest factor, or None where one of the rows does not tell the parts of its step."""
     if faster.step_s is None or slower.step_s is None:
         return None
-    ours, theirs = _parts(faster), _parts(slower)
+    faster_parts, slower_parts = _parts(faster), _parts(slower)
     gap = slower.step_s.value - faster.step_s.value
-    if not ours or not theirs or gap <= 0:
+    if not faster_parts or not slower_parts or gap <= 0:
         return None
-    more = {name: _seconds(theirs.get(name)) - _seconds(ours.get(name)) for name in dict.fromkeys((*ours, *theirs))}
+    more = {
+        name: _seconds(slower_parts.get(name)) - _seconds(faster_parts.get(name))
+        for name in dict.fromkeys((*faster_parts, *slower_parts))
+    }
     mixed = in_order(name for row in (faster, slower) if row.phases_mixed for name in row.phases_mixed.phases)
     summed = {phases: sum(more[name] for name in phases if name in more) for phases in _groups(more, mixed)}
-    phases = max(summed, key=lambda one: summed[one])
+    phases = max(summed, key=lambda group: summed[group])
     return Factor(
         phase=together(phases),
         seconds=summed[phases],

@@ -1,4 +1,4 @@
-"""Short names for trials: only what sets each apart from the others is said, what all share is said once.
+"""Short names for trials: each name has only what distinguishes the trial; what all share is given once.
 
 Pure text made of a trial's own fields; knows no result.
 """
@@ -26,9 +26,9 @@ def label_rows(trials: Sequence[Trial], machines: Sequence[str | None]) -> Label
     facets = [_facets(trial) for trial in trials]
     details = [_details(trial, machine) for trial, machine in zip(trials, machines, strict=True)]
     shared = _constant(facets)
-    if all(shared >= set(one) for one in facets):
+    if all(shared >= set(facet) for facet in facets):
         shared -= {"workers"}  # a row needs some name
-    each = [_join(one, set(one) - shared) for one in facets]
+    each = [_join(facet, set(facet) - shared) for facet in facets]
     places: dict[str, list[int]] = {}
     for index, name in enumerate(each):
         places.setdefault(name, []).append(index)
@@ -45,10 +45,10 @@ def label_rows(trials: Sequence[Trial], machines: Sequence[str | None]) -> Label
 def _constant(facets: Sequence[Mapping[str, str]]) -> set[str]:
     """Names that have one value wherever they occur: another framework's knobs set nothing apart."""
     values: dict[str, set[str]] = {}
-    for one in facets:
-        for name, text in one.items():
+    for facet in facets:
+        for name, text in facet.items():
             values.setdefault(name, set()).add(text)
-    return {name for name, seen in values.items() if len(seen) == 1}
+    return {name for name, texts in values.items() if len(texts) == 1}
 
 
 def _join(facets: Mapping[str, str], names: set[str]) -> str:

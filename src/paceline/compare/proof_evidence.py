@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 
 
 TRAITS = ("version", "python", "threads", "layout", "blas", "compiled", "precision", "wrapped", "dropout")
-"""What may differ between frameworks that compute the same, in the order in which people are told."""
+"""What may differ between frameworks that compute the same, in the order of the report."""
 
 
 def traits_of(record: Record) -> dict[str, str]:
@@ -49,7 +49,7 @@ class ShownTensors:
     weights: Tensors
     statistics: Tensors
     of_workers: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    """One row a worker, one column a step; empty where ranks report their own."""
+    """One row per worker, one column per step; empty where ranks report their own."""
 
 
 class ProofEvidence:
@@ -72,25 +72,25 @@ class ProofEvidence:
 
     @property
     def of_workers(self) -> Floats:
-        """Of the reference: the loss of each worker's batch at each step."""
+        """The reference's loss of each worker's batch at each step."""
         return np.asarray(self.record.reported.losses or (), dtype=float)
 
     @property
     def roundings(self) -> list[ShownTensors]:
-        """Of the reference: the same in float32."""
+        """The reference's trainings in float32."""
         return [
             ShownTensors(
-                gradients=one["gradients"],
-                weights=one["weights"],
-                statistics=one["statistics"],
-                of_workers=np.asarray(one["losses"], dtype=float),
+                gradients=rounding["gradients"],
+                weights=rounding["weights"],
+                statistics=rounding["statistics"],
+                of_workers=np.asarray(rounding["losses"], dtype=float),
             )
-            for one in self.record.reported.roundings or ()
+            for rounding in self.record.reported.roundings or ()
         ]
 
     @property
     def losses(self) -> Floats:
-        """One row a rank, one column a step."""
+        """One row per rank, one column per step."""
         assert self.record.samples is not None
         table = self.record.samples
         rank, step, loss = (np.asarray(table[name].to_pylist(), dtype=float) for name in ("rank", "step", "loss"))
@@ -135,7 +135,7 @@ class ProofEvidence:
 
     def own_statistics(self) -> list[str]:
         differing = self._differing("statistics")
-        return [f"{len(differing)} batch-norm statistic(s) are each rank's own"] if differing else []
+        return [f"{len(differing)} batch-norm statistic(s) differ between ranks"] if differing else []
 
     def _differing(self, what: str) -> list[str]:
         held: dict[str, list[TensorEvidence]] = {}

@@ -1,4 +1,4 @@
-"""One row a trial (and machine): what was measured, how sure it is, and what went wrong. Pure."""
+"""One row per trial (and machine): what was measured, how sure it is, and what went wrong. Pure."""
 
 from __future__ import annotations
 
@@ -45,16 +45,16 @@ class Phase:
     """One part of the step."""
 
     time: Estimate
-    """Seconds a step."""
+    """Seconds per step."""
     share: float
-    """Of the step time."""
+    """The share of the step time."""
     by: PhasesBy
     """Where it comes from: measured by "timers" or known by a "law"; derived by "differences" of separate programs, by
     "operators" of a profile, or by "timers" of further steps."""
 
     @property
     def below_noise(self) -> bool:
-        """Too short to be told from nothing: a derived time can come out below zero."""
+        """Whether it is below noise: a derived time can come out negative."""
         return self.time.value <= 0 or (self.time.low is not None and self.time.low <= 0)
 
     def to_json(self) -> dict[str, object]:
@@ -138,7 +138,7 @@ class Row:
     """Runs that its numbers rest on."""
     n_failed: int
     cpu_utilisation: Estimate | None
-    """Of the cores given to the workers; 1 is all of them."""
+    """The share of the cores given to the workers; 1 is all of them."""
     peak_rss_bytes: Estimate | None
     """Peak resident memory, all workers together."""
     machine: str | None
@@ -154,7 +154,7 @@ class Row:
             if isinstance(value, Estimate):
                 data[name] = value.to_json()
         for name in ("phases", "phases_derived"):
-            data[name] = {phase: found.to_json() for phase, found in getattr(self, name).items()}
+            data[name] = {phase: part.to_json() for phase, part in getattr(self, name).items()}
         data["phases_mixed"] = self.phases_mixed.to_json() if self.phases_mixed else None
         data["warnings"] = [warning.to_json() for warning in self.warnings]
         data["knobs"] = dict(self.knobs)
@@ -216,7 +216,7 @@ def _mean(runs: Runs, name: str, unit: str) -> Estimate | None:
 
 
 def _plain_mean(runs: Runs, name: str, unit: str) -> Estimate | None:
-    """Of a difference that may be next to nothing, where logs would see worlds between one run and another."""
+    """The mean of differences that may be near zero, where logarithms would exaggerate the spread between runs."""
     values = list(runs.by_round(name).values())
     return over_runs(plain_interval(values), len(values), unit, runs.measured_by) if values else None
 
@@ -228,17 +228,17 @@ def _over(values: list[float], unit: str, by: KnownBy) -> Estimate:
 
 
 def _phases(runs: Runs, phases_of: Callable[[RunSummary], Mapping[str, PhaseTime]]) -> dict[str, Phase]:
-    found: dict[str, list[PhaseTime]] = {}
+    times: dict[str, list[PhaseTime]] = {}
     for _, summary in runs.measured:
         for name, phase in phases_of(summary).items():
-            found.setdefault(name, []).append(phase)
+            times.setdefault(name, []).append(phase)
     return {
         name: Phase(
             time=_over([phase.seconds for phase in phases], "s", runs.measured_by),
             share=sum(phase.share for phase in phases) / len(phases),
             by=phases[0].by,
         )
-        for name, phases in found.items()
+        for name, phases in times.items()
     }
 
 
@@ -249,7 +249,7 @@ def _outcome(runs: Runs, skip: str | None) -> tuple[RowOutcome, str | None]:
         if runs.machine is not None:
             lost = {doubt.code for record in runs.empty for doubt in record.doubts} & WITHOUT_NUMBERS
             why = "their samples are missing or damaged" if lost else "no step was measured"
-            return "no numbers", f"its runs ended well, but {why}"
+            return "no numbers", f"its runs succeeded, but {why}"
         return ("skipped", skip) if skip else ("not run", "no record yet")
     reasons = Counter(_why(record.outcome.stage, record.outcome.reason) for record in runs.failed)
     kinds = {record.outcome.kind for record in runs.failed}
@@ -264,23 +264,23 @@ def _outcome(runs: Runs, skip: str | None) -> tuple[RowOutcome, str | None]:
 
 
 def _why(stage: str | None, reason: str | None) -> str:
-    said = reason or "no reason known"
-    return f"{said} ({stage})" if stage else said
+    words = reason or "no reason known"
+    return f"{words} ({stage})" if stage else words
 
 
 def _warnings(runs: Runs) -> tuple[RowWarning, ...]:
-    found: dict[DoubtCode, RowWarning] = {}
+    by_code: dict[DoubtCode, RowWarning] = {}
     for record in (*(record for record, _ in runs.measured), *runs.empty):
-        seen = {doubt.code: doubt for doubt in reversed(record.doubts)}
-        for code, doubt in seen.items():
-            first = found.get(code)
-            found[code] = RowWarning(
+        doubts = {doubt.code: doubt for doubt in reversed(record.doubts)}
+        for code, doubt in doubts.items():
+            first = by_code.get(code)
+            by_code[code] = RowWarning(
                 code=code,
                 message=first.message if first else doubt.message,
                 hint=first.hint if first else doubt.hint,
                 n_runs=first.n_runs + 1 if first else 1,
             )
-    warnings = list(found.values())
+    warnings = list(by_code.values())
     if len(runs.measured) == 1:
         warnings.append(
             RowWarning(
@@ -294,7 +294,7 @@ def _warnings(runs: Runs) -> tuple[RowWarning, ...]:
         warnings.append(
             RowWarning(
                 code="retried",
-                message=f"{runs.retried} earlier attempt(s) failed before a run ended well",
+                message=f"{runs.retried} earlier attempt(s) failed before a run succeeded",
                 hint="look at them: paceline export",
                 n_runs=runs.retried,
             )

@@ -51,27 +51,27 @@ class Runs:
 
 
 def gather(records: Iterable[Record], trials: Sequence[Trial] | None = None) -> list[Runs]:
-    """One group a trial, machine and fingerprint: the order of `trials`, then of first appearance.
+    """One group per trial, machine and fingerprint: the order of `trials`, then of first appearance.
 
     With `trials`, records of other trials are left out, and a trial without records is a group without runs.
     """
     records = list(records)
     named = trials if trials is not None else [record.trial for record in records]
     by_trial: dict[str, list[Record]] = {trial.id: [] for trial in named}
-    known = {trial.id: trial for trial in named}
+    trial_of = {trial.id: trial for trial in named}
     for record in records:
         if (trial_id := record.trial.id) in by_trial:
             by_trial[trial_id].append(record)
-    return [group for trial_id, mine in by_trial.items() for group in _groups(known[trial_id], mine)]
+    return [group for trial_id, own_records in by_trial.items() for group in _groups(trial_of[trial_id], own_records)]
 
 
 def fingerprint(record: Record) -> str | None:
     """Digest of the environment as the run saw it: name, lock, interpreter, packages."""
     if not record.environment:
         return None
-    given = record.environment.get("fingerprint")
-    if isinstance(given, str):
-        return given
+    recorded = record.environment.get("fingerprint")
+    if isinstance(recorded, str):
+        return recorded
     return hashlib.sha256(json.dumps(dict(record.environment), sort_keys=True).encode()).hexdigest()[:12]
 
 
@@ -81,9 +81,9 @@ def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
     latest: dict[tuple[str, int], Record] = {}
     for record in sorted(records, key=lambda r: (r.attempt, r.started)):
         latest[_machine(record), record.repeat] = record
-    kept = {id(record) for record in latest.values()}
-    # A good run is a fact for ever; only a failed attempt is replaced by a later one.
-    alive = [record for record in records if id(record) in kept or record.ok]
+    latest_ids = {id(record) for record in latest.values()}
+    # A successful run stays valid; only a failed attempt is replaced by a later one.
+    alive = [record for record in records if id(record) in latest_ids or record.ok]
     good: dict[tuple[str, str | None], dict[int, Record]] = {}
     for record in sorted((r for r in alive if r.ok), key=lambda r: (r.attempt, r.started)):
         good.setdefault((_machine(record), fingerprint(record)), {})[record.repeat] = record
@@ -95,7 +95,7 @@ def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
     retried: dict[tuple[str, str | None], int] = {}
     for record in sorted((r for r in records if not r.ok), key=lambda r: r.repeat):
         home = homes.setdefault(_machine(record), (_machine(record), None))
-        if id(record) in kept:
+        if id(record) in latest_ids:
             failed.setdefault(home, []).append(record)
         else:
             retried[home] = retried.get(home, 0) + 1

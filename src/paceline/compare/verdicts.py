@@ -1,4 +1,4 @@
-"""Who is faster, for every pair of trials that answer the same question, or why that must not be said.
+"""Which trial is faster, for every pair that answers the same question, or why the pair is not ranked.
 
 Same question: same graph, batch, input, workers, hosts, network, device, site and kind of scaling. What may
 differ is what the reader chooses between: framework, strategy, knobs, threads, versions. Strategy classes,
@@ -26,7 +26,7 @@ from paceline.stats.estimate import finite
 from paceline.stats.verdict import VerdictWords
 
 ALL_PAIRS = 12
-"""Answers to one question of which every pair is compared: 66 pairs are as many as anybody reads, and as many
+"""Answers to one question of which every pair is compared: 66 pairs are as many as a reader looks at, and as many
 frameworks, strategies and settings as are set side by side by hand. A sweep of more asks for the best."""
 
 RefusalWord = Literal["no proof", "not comparable", "different machines"]
@@ -37,7 +37,7 @@ DIFFERENT_MACHINES: Final = "different machines"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PairVerdict:
-    """What may be said about two rows."""
+    """The verdict on two rows."""
 
     a: str
     """Key of the faster row; in table order where they are not ranked."""
@@ -53,7 +53,7 @@ class PairVerdict:
     """P value of "no difference", of this pair alone."""
     verdict: VerdictWords | RefusalWord
     p_adjusted: float | None = None
-    """The same after Holm's correction over all pairs of the table: what the verdict rests on."""
+    """The p value after Holm's correction over all pairs of the table; the verdict is based on it."""
     margin: float
     """Relative difference that counts as equal."""
     n_runs: int
@@ -177,31 +177,31 @@ def unlike(a: Runs, b: Runs) -> str | None:
     """Why two groups are of different machines, in words, or None."""
     if a.machine != b.machine:
         return f"recorded on two machines, {a.machine} and {b.machine}"
-    one, other = a.trial.framework, b.trial.framework
+    framework, other = a.trial.framework, b.trial.framework
     # Two frameworks live in two environments by design; the same lock with other contents is an accident.
-    if (one.environment, one.lock) == (other.environment, other.lock) and a.fingerprint != b.fingerprint:
-        return f"recorded in two states of the environment {one.environment}"
+    if (framework.environment, framework.lock) == (other.environment, other.lock) and a.fingerprint != b.fingerprint:
+        return f"recorded in two states of the environment {framework.environment}"
     return None
 
 
 def refusal(a: Runs, b: Runs, *, across_machines: bool, fairness: Fairness) -> tuple[RefusalWord, str] | None:
     """Why two groups must not be ranked, as a word and in a sentence, or None."""
-    one, other = a.trial.framework.name, b.trial.framework.name
+    first, second = a.trial.framework.name, b.trial.framework.name
     if not across_machines and (why := unlike(a, b)):
-        return DIFFERENT_MACHINES, f"{why}; to rank them all the same: --across-machines"
+        return DIFFERENT_MACHINES, f"{why}; to rank them anyway: --across-machines"
     proofs = [fairness.of(a.trial), fairness.of(b.trial)]
     for proof in proofs:
         if proof is not None and proof.verdict == NOT_COMPARABLE:
             return NOT_COMPARABLE, f"{proof.name}: {'; '.join(proof.reasons)}"
-    if one == other:
+    if first == second:
         return None
-    for name, proof in zip((one, other), proofs, strict=True):
+    for name, proof in zip((first, second), proofs, strict=True):
         if proof is None:
-            why = f"nothing can show that {one} and {other} compute the same"
+            why = f"nothing can show that {first} and {second} compute the same"
             return NO_PROOF, f"{why}: there is no proof for {name}, so they are shown and not ranked"
         if proof.verdict == NO_PROOF:
             missing = f"{proof.name}: {'; '.join(proof.reasons)}"
-            why = f"nothing shows yet that {one} and {other} compute the same ({missing})"
+            why = f"nothing shows yet that {first} and {second} compute the same ({missing})"
             return NO_PROOF, f"{why}, so they are shown and not ranked; prove it: paceline check fairness STUDY"
     return None
 

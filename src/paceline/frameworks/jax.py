@@ -82,12 +82,12 @@ class Jax(Framework):
             # Not `pmap`, which JAX keeps for old programs, and not jit over a sharded batch, which would make batch
             # norms see all ranks' samples: the workload leaves each rank its own.
             "shard_map": Strategy(
-                doc="One process a worker, gradients averaged explicitly over gloo; a lone worker is plain jit."
+                doc="One process per worker, gradients averaged explicitly over gloo; a lone worker is plain jit."
             ),
             "shard_map_devices": Strategy(
                 one_process=True,
-                doc="One process a host whose CPU devices are the workers, gradients averaged inside it (and over gloo "
-                "between hosts); batch norm sees each device's own batch. They share one pool of threads.",
+                doc="One process per host whose CPU devices are the workers, gradients averaged inside it (and over "
+                "gloo between hosts); batch norm sees each device's own batch. They share one pool of threads.",
             ),
         },
         data_parallel="shard_map",

@@ -177,9 +177,9 @@ KERAS_JAX = Keras(
         strategies={
             "single": SINGLE,
             "data_parallel": Strategy(
-                doc="keras.distribution.DataParallel: one process a worker, one program over the batch of all of them, "
-                "to which the compiler adds the exchange over gloo; a lone worker is not wrapped. The loss it reports "
-                "is the mean over all workers.",
+                doc="keras.distribution.DataParallel: one process per worker, one program over the batch of all of "
+                "them, to which the compiler adds the exchange over gloo; a lone worker is not wrapped. The loss it "
+                "reports is the mean over all workers.",
             ),
         },
         data_parallel="data_parallel",

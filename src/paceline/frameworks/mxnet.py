@@ -71,8 +71,8 @@ KNOBS = {
         default=None,
         type=int,
         minimum=1,
-        doc="Servers of dist_sync and dist_async, dealt out to the hosts; unset: one a host. MXNet's launcher starts "
-        "as many as workers, of which it has one a host.",
+        doc="Servers of dist_sync and dist_async, dealt out to the hosts; unset: one per host. MXNet's launcher starts "
+        "as many as workers, of which it has one per host.",
     ),
     "gradient_compression": Knob(
         default="none",
@@ -128,14 +128,15 @@ class MXNet(Framework):
                 exchange="server",
                 servers_per_host=1,
                 tensor_by_tensor=True,
-                doc=f"One process a worker, gradients averaged by ps-lite's servers. {SHARED} A lone worker has none.",
+                doc=f"One process per worker, gradients averaged by ps-lite's servers. {SHARED} "
+                "A lone worker has none.",
             ),
             "dist_async": Strategy(
                 strategy_class="asynchronous",
                 sharing="asynchronous",
                 exchange="server",
                 servers_per_host=1,
-                doc=f"One process a worker; ps-lite's servers apply each gradient when it comes. {SHARED}",
+                doc=f"One process per worker; ps-lite's servers apply each gradient when it comes. {SHARED}",
             ),
         },
         data_parallel="dist_sync",

@@ -150,7 +150,7 @@ def law_step_s(knobs: Mapping[str, Any], workers: int, batch: int, gradient_byte
     Args:
         knobs: every knob of the trial.
         workers: world size.
-        batch: samples a worker and step.
+        batch: samples per worker and step.
         gradient_bytes: 4 bytes a trainable parameter; used where `message_bytes` is not set.
 
     Returns:

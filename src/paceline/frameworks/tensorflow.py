@@ -55,7 +55,7 @@ KNOBS = {
     ),
     "eager": Knob(default=False, doc="No tf.function: every operator is started from Python, as many users do."),
     "interop_threads": Knob(
-        default=1, minimum=1, doc="Threads for operators beside each other; at least one a device of the process."
+        default=1, minimum=1, doc="Threads for operators beside each other; at least one per device of the process."
     ),
     "bytes_per_pack": Knob(
         default=None,
@@ -92,7 +92,7 @@ def _approximate(knobs: Mapping[str, Any]) -> str | None:
 
 
 def _ports(trial: Trial) -> int:
-    """One a worker, for its gRPC server, and one for a parameter server."""
+    """One per worker, for its gRPC server, and one for a parameter server."""
     return trial.cluster.workers_per_host + (trial.framework.strategy == "parameter_server")
 
 
@@ -106,7 +106,7 @@ class TensorFlow(Framework):
         strategies={
             "single": Strategy(max_workers=1, doc="One process, one tf.function a step, no exchange."),
             "multi_worker_mirrored": Strategy(
-                doc="MultiWorkerMirroredStrategy: one process a worker, gradients averaged by a ring over gRPC in a "
+                doc="MultiWorkerMirroredStrategy: one process per worker, gradients averaged by a ring over gRPC in a "
                 "custom training loop; a lone worker is not wrapped."
             ),
             "mirrored": Strategy(
@@ -118,7 +118,7 @@ class TensorFlow(Framework):
                 sharing="asynchronous",
                 exchange="server",
                 servers_per_host=1,
-                doc="Variables on parameter servers, one a host, which share the cores of its workers; every worker "
+                doc="Variables on parameter servers, one per host, which share the cores of its workers; every worker "
                 "reads, computes and updates without waiting for others (between-graph replication).",
             ),
         },

@@ -102,7 +102,7 @@ def check(record: Record) -> tuple[Doubt, ...]:
 
 def _unusable(record: Record) -> Doubt:
     if record.samples is None:
-        return Doubt(code="samples-none", message="the run ended well but reported no steps", hint=_REPORT)
+        return Doubt(code="samples-none", message="the run succeeded but reported no steps", hint=_REPORT)
     return Doubt(
         code="impossible-step-time",
         message="no measured step, or one that took no finite positive time",
@@ -128,7 +128,7 @@ def _identity(record: Record) -> Iterator[Doubt]:
         yield Doubt(
             code="parameters-graph",
             message=f"the workload has {expected} parameters, rank {wrong[0]} trained {counted[wrong[0]]}",
-            hint="the adapter builds another model than was asked: paceline doctor",
+            hint="the adapter built another model than requested: paceline doctor",
         )
 
 
@@ -154,7 +154,7 @@ def _steps(numbers: Numbers) -> Iterator[Doubt]:
     if odd:
         yield Doubt(
             code="steps-missing",
-            message=f"{asked} measured steps were asked; rank {odd[0]} has {rows[odd[0]]}, of which"
+            message=f"{asked} measured steps were requested; rank {odd[0]} has {rows[odd[0]]}, of which"
             f" {counts[odd[0]]} different",
             hint=_REPORT,
         )
@@ -206,8 +206,8 @@ def _samples(numbers: Numbers) -> Iterator[Doubt]:
             who = "said that it trained" if rank.reported.samples_from == "mark" else "gave its model"
             yield Doubt(
                 code="batch-samples",
-                message=f"rank {rank.rank} {who} {seen:g} samples a step, the study says {batch}: samples/s is off"
-                " by that",
+                message=f"rank {rank.rank} {who} {seen:g} samples per step, the study says {batch}: samples/s is wrong"
+                " by that factor",
                 hint=f"write batch_per_worker = {seen:.0f} under [workload], or hand it over: arguments = "
                 "'--batch {batch_per_worker}'",
             )
@@ -234,7 +234,7 @@ def _phases(numbers: Numbers) -> Iterator[Doubt]:
     if negative:
         yield Doubt(
             code="impossible-phases",
-            message=f"phase {negative[0]} takes less than no time on average",
+            message=f"phase {negative[0]} has a negative time on average",
             hint=_REPORT,
         )
 

@@ -1,4 +1,4 @@
-"""Records as tables and files for other programs: one row a run, or one row a sample. Derived, never
+"""Records as tables and files for other programs: one row per run, or one row per sample. Derived, never
 stored.
 
 The flat columns of a run are named here once; CSV, Parquet, DuckDB's `runs` and the Python API's data
@@ -113,7 +113,7 @@ def run_columns(record: Record) -> dict[str, Any]:
 
 
 def runs_table(records: Sequence[Record]) -> pa.Table:
-    """One row a run, in the order given; columns that some runs lack are null there."""
+    """One row per run, in the order given; columns that some runs lack are null there."""
     return table_of([run_columns(record) for record in records])
 
 
@@ -143,7 +143,7 @@ def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
 
 
 def to_csv(records: Sequence[Record]) -> str:
-    """One row a run, with a header."""
+    """One row per run, with a header."""
     sink = pa.BufferOutputStream()
     pa_csv.write_csv(runs_table(records), sink)
     return str(sink.getvalue().to_pybytes().decode())

@@ -95,7 +95,7 @@ def lockstep(record: Record, measured: pa.Table) -> Lockstep | None:
 
 
 def rank_times(seconds: Floats) -> RankTimes:
-    """One row a rank and one column a step."""
+    """One row per rank and one column per step."""
     ranks, steps = seconds.shape
     variance, lagged = None, 0.0
     if steps >= 3 and (seconds > 0).all():
@@ -115,7 +115,7 @@ def rank_times(seconds: Floats) -> RankTimes:
 
 
 class StepLayout:
-    """Where each row of a table of samples goes in a matrix of one row a rank and one column a step of all ranks."""
+    """Where each sample goes in a matrix of one row per rank and one column per step that all ranks have."""
 
     def __init__(self, table: pa.Table) -> None:
         rank, step = floats(table, "rank"), floats(table, "step")

@@ -80,7 +80,7 @@ def _starved(record: Record, measured: pa.Table) -> Iterator[Doubt]:
     if worst is not None and got[worst] < (1 - STARVED_LIMIT) * record.pace.granted:
         yield Doubt(
             code="starved",
-            message=f"rank {worst} got a core for {got[worst]:.0%} of the time it computed: others ran there",
+            message=f"rank {worst} got a core for {got[worst]:.0%} of the time it computed: other programs ran there",
             hint="close other programs and measure again, or use fewer workers than cores",
         )
 
@@ -145,7 +145,7 @@ def _memory(record: Record) -> Iterator[Doubt]:
         yield Doubt(
             code="memory-near",
             message=f"the ranks of one host peaked at {used / 2**30:.1f} GiB of {total / 2**30:.1f} GiB",
-            hint="use a smaller batch or fewer workers a host: batch_per_worker, workers_per_host",
+            hint="use a smaller batch or fewer workers per host: batch_per_worker, workers_per_host",
         )
 
 

@@ -1,4 +1,4 @@
-"""What one core of a machine was measured to do at best: kept beside the records, one small file a machine."""
+"""What one core of a machine was measured to do at best: kept beside the records, one small file per machine."""
 
 from __future__ import annotations
 

@@ -65,7 +65,7 @@ class Derived:
 
     by: DerivedBy
     seconds: Mapping[str, float]
-    """Phase → seconds a step."""
+    """Phase → seconds per step."""
     step_s: float | None
     """The whole fused step at the time of deriving; None: not known."""
 
@@ -112,7 +112,7 @@ def in_order(phases: Iterable[str]) -> tuple[str, ...]:
 
 
 def split_communication(matrix: Floats) -> tuple[float, float]:
-    """(transfer, waiting) a step from the communication phase, one row a rank and one column a step."""
+    """(transfer, waiting) per step from the communication phase, one row per rank and one column per step."""
     # Everyone is there once the last rank arrives, so the last one sees the exchange without any waiting.
     transfer = float(matrix.min(axis=0).mean())
     return transfer, max(0.0, float(matrix.mean()) - transfer)

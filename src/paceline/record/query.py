@@ -51,7 +51,7 @@ def run_query(sql: str, folder: Path, facts: Sequence[StoredRun], files: Mapping
     Args:
         sql: DuckDB's SQL, one statement that has a result.
         folder: where the folders of the series are.
-        facts: one entry a run, in order.
+        facts: one entry per run, in order.
         files: name of a series → stems of the runs that have such a file.
 
     Raises:

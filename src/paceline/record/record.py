@@ -1,6 +1,6 @@
 """A record: the facts of one run. Written once, never edited; everything else is derived from it again.
 
-Samples are columns (pyarrow), one row a rank and step: `rank, step, kind, start_s, wall_s, cpu_s, loss`, one
+Samples are columns (pyarrow), one row per rank and step: `rank, step, kind, start_s, wall_s, cpu_s, loss`, one
 `phase.<name>` column a phase; `starved_s`, how long the main thread waited for a core, where the system tells; and of a
 collective `bytes`, the size of the step's message.
 Layer times are a table of their own: `rank, layer, what, step, seconds`; so are the meter's looks, see `meter`. Of a

@@ -149,7 +149,7 @@ def phase_columns(table: pa.Table) -> dict[str, Floats]:
 
 
 def by_step(table: pa.Table, values: Floats) -> Floats:
-    """Values as a matrix, one row a rank and one column a step that all ranks have."""
+    """Values as a matrix, one row per rank and one column per step that all ranks have."""
     return StepLayout(table).matrix(values)
 
 

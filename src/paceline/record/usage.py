@@ -34,7 +34,7 @@ class UsageCurves:
 
     process: str
     cores: Series
-    """CPU seconds a second, since the sample before."""
+    """CPU seconds per second, since the previous sample."""
     rss_bytes: Series
     """Resident memory."""
     mean_cores: float

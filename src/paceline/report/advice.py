@@ -12,9 +12,9 @@ from paceline.report.table import Column, draw
 from paceline.stats.estimate import Estimate
 
 MOST_ROWS = 10
-"""Of the list; nobody reads further, and --json has all."""
+"""The most rows that the list shows; --json has all of them."""
 FIRST = 3
-"""Choices of which reasons and the cost of switching are told."""
+"""The number of choices whose reasons and cost of switching are shown."""
 
 
 def advice_text(advice: Advice, width: int, tried: Sequence[Tried] = ()) -> str:
@@ -22,7 +22,7 @@ def advice_text(advice: Advice, width: int, tried: Sequence[Tried] = ()) -> str:
     shown = advice.ranked[:MOST_ROWS]
     blocks = [
         paragraph(advice.sentence, width),
-        items("Tried", (_tried(one) for one in tried), width),
+        items("Tried", (_tried(trial) for trial in tried), width),
         _legend(shown, width),
         _table(advice, shown, width),
         _rest(advice, width),
@@ -30,7 +30,7 @@ def advice_text(advice: Advice, width: int, tried: Sequence[Tried] = ()) -> str:
         items("Because", _reasons(shown[:FIRST]), width),
         paragraph(_front(advice), width),
         items("Not considered", advice.not_considered, width),
-        f"What would settle it, as a study:\n\n{_indented(advice.settling)}" if advice.settling else "",
+        f"A study that would settle it:\n\n{_indented(advice.settling)}" if advice.settling else "",
     ]
     return "\n\n".join(block for block in blocks if block)
 
@@ -42,8 +42,8 @@ def _number(place: int) -> str:
 def _legend(shown: Sequence[Recommendation], width: int) -> str:
     indent = len(_number(len(shown))) + 1
     return "\n".join(
-        wrap(one.choice.label, width, first=_number(place).ljust(indent), rest=" " * indent)
-        for place, one in enumerate(shown)
+        wrap(recommendation.choice.label, width, first=_number(place).ljust(indent), rest=" " * indent)
+        for place, recommendation in enumerate(shown)
     )
 
 
@@ -52,14 +52,16 @@ def _table(advice: Advice, shown: Sequence[Recommendation], width: int) -> str:
         return ""
     goal = GOALS[advice.goal]
     names = Column(header="", cells=tuple(_number(place) for place in range(len(shown))), right=False)
-    columns = [Column(header=goal.header, cells=tuple(goal.number(one.value) for one in shown))]
+    columns = [Column(header=goal.header, cells=tuple(goal.number(recommendation.value) for recommendation in shown))]
     if goal is not THROUGHPUT:
-        speeds = tuple(THROUGHPUT.number(one.throughput) for one in shown)
+        speeds = tuple(THROUGHPUT.number(recommendation.throughput) for recommendation in shown)
         columns.append(Column(header=THROUGHPUT.header, cells=speeds))
-    apart = tuple(_against(place, one) for place, one in enumerate(shown))
+    apart = tuple(_against(place, recommendation) for place, recommendation in enumerate(shown))
     columns += [
-        Column(header=f"as {goal.praise} as now", cells=tuple(_factor(one.gain) for one in shown)),
-        Column(header="is", cells=tuple(one.by for one in shown), right=False),
+        Column(
+            header=f"as {goal.praise} as now", cells=tuple(_factor(recommendation.gain) for recommendation in shown)
+        ),
+        Column(header="is", cells=tuple(recommendation.by for recommendation in shown), right=False),
         Column(header="against the first", cells=apart, right=False),
     ]
     return f"{draw(names, columns, width)}\n(in brackets: 90 % intervals)"
@@ -72,51 +74,51 @@ def _factor(gain: Estimate | None) -> str:
     return f"× {gain.value:.2f}{ends}"
 
 
-def _against(place: int, one: Recommendation) -> str:
+def _against(place: int, recommendation: Recommendation) -> str:
     if place == 0:
         return "-"
-    return "cannot be told apart" if one.tied else "worse"
+    return "cannot be told apart" if recommendation.tied else "worse"
 
 
 def _rest(advice: Advice, width: int) -> str:
     more = len(advice.ranked) - MOST_ROWS
     if more <= 0:
         return ""
-    tied = sum(one.tied for one in advice.ranked[MOST_ROWS:])
-    also = f", {tied} of them not told apart from the first" if tied else ""
+    tied = sum(recommendation.tied for recommendation in advice.ranked[MOST_ROWS:])
+    also = f", {tied} of them cannot be told apart from the first" if tied else ""
     return paragraph(f"{more} more choice{'s' if more > 1 else ''}{also}: see them with --json.", width)
 
 
 def _switching(shown: Sequence[Recommendation]) -> Iterator[str]:
-    for place, one in enumerate(shown):
-        yield f"{_number(place)} {one.switching or 'nothing changes'}"
+    for place, recommendation in enumerate(shown):
+        yield f"{_number(place)} {recommendation.switching or 'nothing changes'}"
 
 
 def _reasons(shown: Sequence[Recommendation]) -> Iterator[str]:
-    for place, one in enumerate(shown):
-        for finding in one.because:
+    for place, recommendation in enumerate(shown):
+        for finding in recommendation.because:
             yield f"{_number(place)} {finding.sentence}"
 
 
 def _front(advice: Advice) -> str:
     if not advice.front:
         return ""
-    told = [_place(place, advice.ranked[place]) for place in advice.front]
-    return f"No other is both faster and takes fewer hosts for its speed than these: {'; '.join(told)}."
+    choices = [_place(place, advice.ranked[place]) for place in advice.front]
+    return f"No other choice is both faster and cheaper per sample than these: {'; '.join(choices)}."
 
 
-def _place(place: int, one: Recommendation) -> str:
-    name = _number(place) if place < MOST_ROWS else one.choice.label
-    hosts = f"{one.choice.hosts} host{'s' if one.choice.hosts > 1 else ''}"
-    return f"{name} {THROUGHPUT.shown(one.throughput.value)} {THROUGHPUT.words} on {hosts}"
+def _place(place: int, recommendation: Recommendation) -> str:
+    name = _number(place) if place < MOST_ROWS else recommendation.choice.label
+    hosts = f"{recommendation.choice.hosts} host{'s' if recommendation.choice.hosts > 1 else ''}"
+    return f"{name} {THROUGHPUT.shown(recommendation.throughput.value)} {THROUGHPUT.words} on {hosts}"
 
 
-def _tried(one: Tried) -> str:
-    said = f"{one.label}: predicted {THROUGHPUT.text(one.predicted)}"
-    if one.measured is None:
-        return f"{said}; its runs did not end well"
-    where = "inside of the interval" if one.inside else "outside of the interval"
-    return f"{said}, {'simulated' if one.simulated else 'measured'} {THROUGHPUT.number(one.measured)}: {where}"
+def _tried(trial: Tried) -> str:
+    predicted = f"{trial.label}: predicted {THROUGHPUT.text(trial.predicted)}"
+    if trial.measured is None:
+        return f"{predicted}; its runs failed"
+    where = "inside the interval" if trial.inside else "outside the interval"
+    return f"{predicted}, {'simulated' if trial.simulated else 'measured'} {THROUGHPUT.number(trial.measured)}: {where}"
 
 
 def _indented(text: str) -> str:

@@ -21,7 +21,7 @@ MOST_PARTS = 2
 
 
 def answer_sentences(comparison: Comparison) -> list[str]:
-    """Who is fastest and by how much, then how well it scales; or that nobody can tell yet."""
+    """Say which trial is fastest and by how much, then how well it scales; or why there is no answer yet."""
     measured = [row for row in comparison.rows if row.throughput is not None]
     if not measured:
         return [_nothing(comparison)]
@@ -41,9 +41,9 @@ class _Clause:
 
     whole: str
     about: tuple[str, ...] = ()
-    """What it speaks of; () where it cannot be said in short."""
+    """The subject of the clause; () if it has no short form."""
     short: str = ""
-    """How it is said after another about the same."""
+    """The short form, used after another clause about the same subject."""
 
 
 def _briefly(clauses: Sequence[_Clause]) -> list[str]:
@@ -69,7 +69,7 @@ def _nothing(comparison: Comparison) -> str:
     if not comparison.rows:
         return "No answer yet: nothing was run."
     first = next((row for row in comparison.rows if row.reason), comparison.rows[0])
-    return f"No answer yet: no trial has a good run ({first.label}: {first.outcome}, {first.reason})."
+    return f"No answer yet: no trial has a successful run ({first.label}: {first.outcome}, {first.reason})."
 
 
 def contests(pairs: Sequence[PairVerdict]) -> list[list[PairVerdict]]:
@@ -93,18 +93,18 @@ def _contest(comparison: Comparison, pairs: Sequence[PairVerdict]) -> _Clause:
     members = list(dict.fromkeys(key for pair in pairs for key in (pair.a, pair.b)))
     names, where = _told_apart(comparison, [comparison.row(key) for key in members])
     best = max(members, key=lambda key: _speed(comparison.row(key)))
-    own = [pair for pair in pairs if best in (pair.a, pair.b)]
-    lost = {pair.b for pair in own if pair.a == best and pair.verdict == Verdict.DIFFERENT.words}
+    pairs_of_best = [pair for pair in pairs if best in (pair.a, pair.b)]
+    lost = {pair.b for pair in pairs_of_best if pair.a == best and pair.verdict == Verdict.DIFFERENT.words}
     rivals = [key for key in members if key != best and key not in lost]
     if rivals:
-        close = [pair for pair in own if {pair.a, pair.b} & set(rivals)]
+        close = [pair for pair in pairs_of_best if {pair.a, pair.b} & set(rivals)]
         equal = all(pair.verdict == Verdict.EQUAL.words for pair in close)
         how = f"are equally fast within {comparison.margin * 100:g} %" if equal else "cannot be told apart"
         # With its p: after Holm's correction an interval without 1 may still prove nothing.
         ratio = f" ({evidence_of(close[0])})" if len(close) == 1 else ""
         ahead = f", ahead of {_list([names[key] for key in members if key in lost])}" if lost else ""
         return _Clause(whole=f"{where}{_list([names[key] for key in (best, *rivals)])} {how}{ratio}{ahead}")
-    closest = min(own, key=lambda pair: pair.ratio or 0.0)
+    closest = min(pairs_of_best, key=lambda pair: pair.ratio or 0.0)
     of_all = f"the fastest of {len(members)}: " if len(members) > 2 else ""
     next_best = f"{names[closest.b]}, the next" if len(members) > 2 else names[closest.b]
     note = f"; {closest.note}" if closest.note else ""
@@ -121,13 +121,13 @@ def _told_apart(comparison: Comparison, rows: Sequence[Row]) -> tuple[Mapping[st
     shared = [part for part in parts[rows[0].key] if all(part in other for other in parts.values())]
     names = {}
     for row in rows:
-        own = [spoken_framework(row, comparison, part) for part in parts[row.key] if part not in shared]
-        names[row.key] = " · ".join(own) or row.label
+        distinct = [spoken_framework(row, comparison, part) for part in parts[row.key] if part not in shared]
+        names[row.key] = " · ".join(distinct) or row.label
     return names, f"with {_phrase(shared, rows[0])}, " if shared else ""
 
 
 def _phrase(parts: Sequence[str], row: Row) -> str:
-    """Parts of a row's label as one would say them: "2 workers on 2 hosts over 1GbE"."""
+    """Join parts of a row's label into a phrase: "2 workers on 2 hosts over 1GbE"."""
     text = ", ".join(part for part in parts if part != row.network)
     return " ".join(words for words in (text, f"over {row.network}" if row.network in parts else "") if words)
 
@@ -158,7 +158,7 @@ def _scaling(comparison: Comparison, family: ScalingFamily) -> _Clause:
     speedup, efficiency = numbers.known(row.speedup), numbers.known(row.efficiency)
     sure = _interval(numbers.interval(efficiency, 100), efficiency.n_runs, " %")
     only = "only " if speedup.high is not None and speedup.high < 1 else ""
-    few, many = (one.label.split(" · ") for one in (base, row))
+    few, many = (member.label.split(" · ") for member in (base, row))
     small = _phrase([part for part in few if part not in many], base)
     large = _phrase([part for part in many if part not in few], row)
     shared = " · ".join(spoken_framework(row, comparison, part) for part in many if part in few)

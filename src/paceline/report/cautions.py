@@ -1,4 +1,4 @@
-"""What must be said beside an answer, in a sentence or two: why it may be worth less than it looks."""
+"""The cautions of an answer in one or two sentences: why it may be less reliable than it looks."""
 
 from __future__ import annotations
 
@@ -16,9 +16,9 @@ IMPOSSIBLE = "impossible-"
 """How the codes of warnings begin that say that a number contradicts another."""
 
 
-def cautions(found: Comparison | Collectives) -> list[str]:
+def cautions(results: Comparison | Collectives) -> list[str]:
     """The most serious first; [] where nothing speaks against the answer."""
-    rows: Sequence[Row | CollectiveTable] = found.tables if isinstance(found, Collectives) else found.rows
+    rows: Sequence[Row | CollectiveTable] = results.tables if isinstance(results, Collectives) else results.rows
     measured = [row for row in rows if row.n_runs]
     return [
         *_contradictions(measured),
@@ -33,12 +33,14 @@ def _contradictions(rows: Sequence[Row | CollectiveTable]) -> list[str]:
     codes = sorted({warning.code for row in rows for warning in row.warnings if warning.code.startswith(IMPOSSIBLE)})
     if not codes:
         return []
-    return [f"Some numbers contradict each other ({', '.join(codes)}): do not trust them before that is settled."]
+    return [f"Some numbers contradict each other ({', '.join(codes)}): do not trust them until this is resolved."]
 
 
 def _disturbances(rows: Sequence[Row | CollectiveTable]) -> list[str]:
     total = sum(row.n_runs for row in rows)
-    disturbed = sum(max((one.n_runs for one in row.warnings if one.code in DISTURBED), default=0) for row in rows)
+    disturbed = sum(
+        max((warning.n_runs for warning in row.warnings if warning.code in DISTURBED), default=0) for row in rows
+    )
     if disturbed < LEAST_DISTURBED * total or not disturbed:
         return []
     if disturbed >= total:
@@ -64,4 +66,4 @@ def _bad(rows: Sequence[Row | CollectiveTable]) -> list[str]:
     bad = sum(not row.n_runs for row in rows)
     if not bad or bad == len(rows):
         return []
-    return [f"{bad} of {len(rows)} configurations {'has' if bad == 1 else 'have'} no good run."]
+    return [f"{bad} of {len(rows)} configurations {'has' if bad == 1 else 'have'} no successful run."]

@@ -30,7 +30,7 @@ def scaling_charts(comparison: Comparison, names: Mapping[str, str], width: int)
     meanings = {
         MEASURED: "simulated" if simulated else "measured",
         UNSURE: "95 % interval",
-        IDEAL: "ideal: as many times the workers",
+        IDEAL: "ideal: linear speed-up",
     }
     drawn = [_chart([list(curve.values()) for curve in curves.values()], names, width) for curves in charts.values()]
     return "\n\n".join([*drawn, legend(meanings, width)])
@@ -47,18 +47,18 @@ def _chart(curves: Sequence[Sequence[Row]], names: Mapping[str, str], width: int
     titles, labels = zip(*(_labels(curve, names) for curve in curves), strict=True)
     texts = {row.key: numbers.plain(row.throughput) for row in rows}
     ideals = {row.key: _per_worker(curve[0]) * row.workers for curve in curves for row in curve}
-    widest = max(len(label) for own in labels for label in own.values())
+    widest = max(len(label) for row_labels in labels for label in row_labels.values())
     room = width - widest - max(map(len, texts.values())) - 4
     length = min(CHART_MOST, max(CHART_LEAST, room))
     largest = max(max(numbers.known(row.throughput).value, ideals[row.key]) for row in rows)
     ends = [row.throughput.high for row in rows if row.throughput and row.throughput.high is not None]
     top = min(max(largest, *ends, 0.0), ROOM_FOR_DOUBT * largest)
     blocks = []
-    for curve, title, own in zip(curves, titles, labels, strict=True):
+    for curve, title, row_labels in zip(curves, titles, labels, strict=True):
         lines = [f"{title}, samples/s" if title else "throughput, samples/s"]
         for row in curve:
             bar = _bar(row, ideals[row.key], length / top, length)
-            lines.append(f"{own[row.key].ljust(widest)}  {bar}  {texts[row.key]}")
+            lines.append(f"{row_labels[row.key].ljust(widest)}  {bar}  {texts[row.key]}")
         blocks.append("\n".join(lines))
     return "\n\n".join(blocks)
 
@@ -67,8 +67,10 @@ def _labels(curve: Sequence[Row], names: Mapping[str, str]) -> tuple[str, dict[s
     """What the rows of a curve share, and row key → what sets it apart."""
     parts = {row.key: names[row.key].split(" · ") for row in curve}
     shared = [part for part in parts[curve[0].key] if all(part in other for other in parts.values())]
-    own = {key: " · ".join(part for part in mine if part not in shared) or names[key] for key, mine in parts.items()}
-    return " · ".join(shared), own
+    distinct = {
+        key: " · ".join(part for part in words if part not in shared) or names[key] for key, words in parts.items()
+    }
+    return " · ".join(shared), distinct
 
 
 def _per_worker(base: Row) -> float:

@@ -18,39 +18,39 @@ CHART_ROWS = 12
 MARKS = "oxabcdefgh"
 """One for each table of a chart."""
 MANY = "*"
-"""Where several fall on one place."""
+"""The mark of a place that several tables share."""
 
 
-def collectives_text(found: Collectives, width: int = WIDTH) -> str:
+def collectives_text(collectives: Collectives, width: int = WIDTH) -> str:
     """Everything that is shown of collectives: a table each, a chart, what failed, warnings, notes."""
-    if not found.tables:
+    if not collectives.tables:
         return "nothing recorded yet"
-    measured = [table for table in found.tables if table.sizes]
+    measured = [table for table in collectives.tables if table.sizes]
     sections = [
-        paragraph(found.shared, width),
+        paragraph(collectives.shared, width),
         *(_table(table, width) for table in measured),
         _legend(measured, width),
         *(_chart(tables, width) for tables in charted(measured)),
-        items("Not ok", collective_failures(found), width),
-        items("Warnings", collective_warnings(found.tables), width),
-        items("Notes", note_sentences(found.notes), width),
+        items("Not ok", collective_failures(collectives), width),
+        items("Warnings", collective_warnings(collectives.tables), width),
+        items("Notes", note_sentences(collectives.notes), width),
     ]
     return "\n\n".join(section for section in sections if section)
 
 
-def collectives_sentences(found: Collectives) -> list[str]:
+def collectives_sentences(collectives: Collectives) -> list[str]:
     """One sentence per table: its smallest message and its best bandwidth."""
-    said = []
-    for table in found.tables:
+    sentences = []
+    for table in collectives.tables:
         if table.sizes:
             small = table.sizes[0]
             best = max(table.sizes, key=lambda row: row.busbw.value)
-            said.append(
+            sentences.append(
                 f"{collective_title(table)}: {numbers.seconds_alone(small.time)} for "
-                f"{numbers.size(_bytes(small.size))}, at best {numbers.value(best.busbw, 1e-9)} GB/s bus bandwidth, "
-                f"with {numbers.size(_bytes(best.size))}."
+                f"{numbers.size(_bytes(small.size))}, bus bandwidth up to {numbers.value(best.busbw, 1e-9)} GB/s, "
+                f"at {numbers.size(_bytes(best.size))}."
             )
-    return said or ["nothing was measured."]
+    return sentences or ["Nothing was measured."]
 
 
 def collective_title(table: CollectiveTable) -> str:
@@ -84,7 +84,7 @@ def _legend(measured: Sequence[CollectiveTable], width: int) -> str:
         return ""
     return paragraph(
         "time: slowest rank of each operation, median of a run's rounds; in brackets the 95 % interval of the mean "
-        "over runs. algbw = size ÷ time; busbw as nccl-tests has it. send_recv: half of there and back.",
+        "over runs. algbw = size ÷ time; busbw as defined by nccl-tests. send_recv: half of the round trip.",
         width,
     )
 
@@ -94,7 +94,7 @@ def charted(measured: Sequence[CollectiveTable]) -> list[list[CollectiveTable]]:
     if len({table.framework for table in measured}) == 1:
         return [list(measured)]
     operations = dict.fromkeys(table.operation for table in measured)
-    return [[table for table in measured if table.operation == one] for one in operations]
+    return [[table for table in measured if table.operation == operation] for operation in operations]
 
 
 def _chart(measured: Sequence[CollectiveTable], width: int) -> str:
@@ -106,7 +106,7 @@ def _chart(measured: Sequence[CollectiveTable], width: int) -> str:
     times = [time for _, time in flat]
     low, high = min(times), max(times)
     smallest, largest = min(size for size, _ in flat), max(size for size, _ in flat)
-    labels = [numbers.seconds_alone(_seconds(one)) for one in (high, low)]
+    labels = [numbers.seconds_alone(_seconds(time)) for time in (high, low)]
     margin = max(map(len, labels))
     length = width - margin - 2
     grid = [[" "] * length for _ in range(CHART_ROWS)]
@@ -116,8 +116,8 @@ def _chart(measured: Sequence[CollectiveTable], width: int) -> str:
             place = _place(row.size, smallest, largest, length)
             grid[line][place] = mark if grid[line][place] in {" ", mark} else MANY
     left = [labels[0], *[""] * (CHART_ROWS - 2), labels[1]]
-    ends = [numbers.size(_bytes(one)) for one in (smallest, largest)]
-    lines = ["time of an operation over the size of its message, both logarithmic"]
+    ends = [numbers.size(_bytes(size)) for size in (smallest, largest)]
+    lines = ["time per operation against message size, both axes logarithmic"]
     lines += [f"{text.rjust(margin)} │{''.join(cells).rstrip()}" for text, cells in zip(left, grid, strict=True)]
     lines.append(" " * (margin + 2) + ends[0] + ends[1].rjust(length - len(ends[0])))
     lines += [f"  {mark} {collective_title(table)}" for table, mark in zip(measured, MARKS, strict=False)]
@@ -140,8 +140,8 @@ def _bytes(value: float) -> Estimate:
     return exactly(value, "B", None)
 
 
-def collective_failures(found: Collectives) -> list[str]:
-    failed = [table for table in found.tables if table.outcome != "ok"]
+def collective_failures(collectives: Collectives) -> list[str]:
+    failed = [table for table in collectives.tables if table.outcome != "ok"]
     return [f"{collective_title(table)}: {table.outcome}: {table.reason}" for table in failed]
 
 

@@ -32,13 +32,13 @@ from paceline.units import format_count
 HEIGHT = 460
 LEFT, RIGHT, TOP, BOTTOM = 70, 190, 40, 56
 NAME = 26
-"""Letters of a line of a curve's name, which stands at its end."""
+"""The most letters per line of a curve's name, which is drawn at its end."""
 NAME_LINE = 15
 MOST_DOUBT = 2.0
-"""Of an interval only so many times the value, either way, is drawn: the rest of it would squeeze all curves."""
+"""An interval is drawn up to this factor above and below the value: more would squeeze all curves."""
 
 Form = Callable[[float], str]
-"""From a value to its text."""
+"""Formats a value as text."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,9 +50,9 @@ class CurvePoint:
     low: float | None = None
     high: float | None = None
     key: str = ""
-    """Of the row that it belongs to."""
+    """The key of the row that the point belongs to."""
     by: str = MEASURED
-    """Where the number comes from, of one with a row."""
+    """The source of the number, for a point that belongs to a row."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -71,25 +71,27 @@ def scaling_svg(curves: Mapping[str, Sequence[Prediction]]) -> str:
     """A picture of predicted throughput; one curve a family."""
     drawn = [_predicted(name, predictions) for name, predictions in curves.items()]
     area = Area(left=LEFT, top=TOP, right=WIDTH - RIGHT, bottom=HEIGHT - BOTTOM)
-    parts = panel(drawn, area, title="samples a second", log=True, form=format_count)
+    parts = panel(drawn, area, title="samples per second", log=True, form=format_count)
     return picture("Predicted throughput by workers, 90 % intervals; dotted: ideal", HEIGHT, parts)
 
 
 def _predicted(name: str, predictions: Sequence[Prediction]) -> Curve:
     first = predictions[0]
     per_worker = first.throughput.value / first.conditions.workers
-    counts = [one.conditions.workers for one in predictions]
+    counts = [prediction.conditions.workers for prediction in predictions]
     return Curve(
         name=name,
-        predicted=tuple(point_of(one) for one in predictions),
+        predicted=tuple(point_of(prediction) for prediction in predictions),
         ideal=tuple(CurvePoint(workers=count, value=per_worker * count) for count in counts),
     )
 
 
-def point_of(one: Prediction) -> CurvePoint:
+def point_of(prediction: Prediction) -> CurvePoint:
     """Predicted throughput."""
-    said = one.throughput
-    return CurvePoint(workers=one.conditions.workers, value=said.value, low=said.low, high=said.high)
+    throughput = prediction.throughput
+    return CurvePoint(
+        workers=prediction.conditions.workers, value=throughput.value, low=throughput.low, high=throughput.high
+    )
 
 
 def panel(
@@ -115,11 +117,11 @@ def panel(
         low: of the vertical axis, whatever the values.
         high: the same.
     """
-    points = [one for curve in curves for one in (*curve.measured, *curve.predicted, *curve.ideal)]
-    counts = sorted({one.workers for one in points})
-    values = [one.value for one in points]
-    values += [max(one.low, one.value / MOST_DOUBT) for one in points if one.low is not None]
-    values += [min(one.high, one.value * MOST_DOUBT) for one in points if one.high is not None]
+    points = [point for curve in curves for point in (*curve.measured, *curve.predicted, *curve.ideal)]
+    counts = sorted({point.workers for point in points})
+    values = [point.value for point in points]
+    values += [max(point.low, point.value / MOST_DOUBT) for point in points if point.low is not None]
+    values += [min(point.high, point.value * MOST_DOUBT) for point in points if point.high is not None]
     right = Scale(counts[0], max(counts[-1], counts[0] + 1), area.left + 12, area.right - 12, log=True)
     bottom, top = (min(values) if low is None else low), (max(values) if high is None else high)
     up = Scale(bottom, max(top, bottom * 1.01), area.bottom, area.top, log=log)
@@ -133,15 +135,15 @@ def panel(
 
 def _sparse(counts: Sequence[int], right: Scale) -> list[int]:
     """As many counts as have room for their label."""
-    kept: list[int] = []
+    labelled: list[int] = []
     for count in counts:
-        if not kept or right(count) - right(kept[-1]) > 28:
-            kept.append(count)
-    return kept
+        if not labelled or right(count) - right(labelled[-1]) > 28:
+            labelled.append(count)
+    return labelled
 
 
 def _ideal(curve: Curve, right: Scale, up: Scale) -> list[str]:
-    places = [(right(one.workers), up.inside(one.value)) for one in curve.ideal]
+    places = [(right(point.workers), up.inside(point.value)) for point in curve.ideal]
     return [path(places, stroke=SOFT, kind="ideal", stroke_dasharray=DOTTED, stroke_width="1.5")] if places else []
 
 
@@ -150,36 +152,44 @@ def _curve(index: int, curve: Curve, right: Scale, up: Scale, form: Form) -> lis
     parts = []
     if len(curve.predicted) > 1:
         lows, middle, highs = (
-            [(right(one.workers), up.inside(one.value if value is None else value)) for one, value in ends]
+            [(right(point.workers), up.inside(point.value if value is None else value)) for point, value in ends]
             for ends in (
-                [(one, one.low) for one in curve.predicted],
-                [(one, one.value) for one in curve.predicted],
-                [(one, one.high) for one in curve.predicted],
+                [(point, point.low) for point in curve.predicted],
+                [(point, point.value) for point in curve.predicted],
+                [(point, point.high) for point in curve.predicted],
             )
         )
         parts.append(band(lows, highs, fill=paint))
         parts.append(path(middle, stroke=paint, kind="predicted", stroke_width=2, stroke_dasharray=dash(index)))
     if len(curve.measured) > 1:
-        middle = [(right(one.workers), up.inside(one.value)) for one in curve.measured]
+        middle = [(right(point.workers), up.inside(point.value)) for point in curve.measured]
         parts.append(path(middle, stroke=paint, kind="measured", stroke_width=2))
-    for one in curve.measured:
-        x = right(one.workers)
-        if one.low is not None and one.high is not None:
-            parts.append(line(x, up.inside(one.low), x, up.inside(one.high), stroke=paint, stroke_width=2))
-        words = f"{curve.name}, {one.workers}: {one.by} {_with_ends(one, form)}"
+    for point in curve.measured:
+        x = right(point.workers)
+        if point.low is not None and point.high is not None:
+            parts.append(line(x, up.inside(point.low), x, up.inside(point.high), stroke=paint, stroke_width=2))
+        words = f"{curve.name}, {point.workers}: {point.by} {_with_ends(point, form)}"
         parts.append(
-            dot(index, x, up.inside(one.value), told(words), kind="mark", data_row=one.key, data_value=repr(one.value))
+            dot(
+                index,
+                x,
+                up.inside(point.value),
+                told(words),
+                kind="mark",
+                data_row=point.key,
+                data_value=repr(point.value),
+            )
         )
     if not curve.measured:
-        for one in curve.predicted:
-            words = told(f"{curve.name}, {one.workers}: {_with_ends(one, form)}")
-            parts.append(dot(index, right(one.workers), up.inside(one.value), words, size=3.5, kind="mark"))
+        for point in curve.predicted:
+            words = told(f"{curve.name}, {point.workers}: {_with_ends(point, form)}")
+            parts.append(dot(index, right(point.workers), up.inside(point.value), words, size=3.5, kind="mark"))
     return parts
 
 
-def _with_ends(one: CurvePoint, form: Form) -> str:
-    ends = "" if one.low is None or one.high is None else f" ({form(one.low)}–{form(one.high)})"
-    return f"{form(one.value)}{ends}"
+def _with_ends(point: CurvePoint, form: Form) -> str:
+    ends = "" if point.low is None or point.high is None else f" ({form(point.low)}–{form(point.high)})"
+    return f"{form(point.value)}{ends}"
 
 
 def _knees(curves: Sequence[Curve], right: Scale, area: Area) -> list[str]:
@@ -200,18 +210,18 @@ def _knees(curves: Sequence[Curve], right: Scale, area: Area) -> list[str]:
 
 
 def _names(curves: Sequence[Curve], right: Scale, up: Scale, area: Area) -> list[str]:
-    """Each curve's name beside its end, with its marker; words that nobody needs colour for."""
-    ends = [max((*curve.measured, *curve.predicted), key=lambda one: one.workers) for curve in curves]
+    """Draw each curve's name beside its end, with its marker, so that no colour is needed."""
+    ends = [max((*curve.measured, *curve.predicted), key=lambda point: point.workers) for curve in curves]
     lines = [textwrap.wrap(curve.name, NAME) or [""] for curve in curves]
     gap = NAME_LINE * max(map(len, lines)) + 3
-    beside = apart([up.inside(one.value) for one in ends], gap)
+    beside = apart([up.inside(end.value) for end in ends], gap)
     parts = []
     for index, (end, words, y) in enumerate(zip(ends, lines, beside, strict=True)):
         x = right(end.workers) + 8
         parts.append(line(x, up.inside(end.value), area.right + 8, y, stroke=SOFT, stroke_opacity="0.5"))
         parts.append(dot(index, area.right + 16, y, size=3.5))
         parts += [
-            text(area.right + 26, y + 4 + NAME_LINE * row, one, fill=INK if row == 0 else SOFT)
-            for row, one in enumerate(words)
+            text(area.right + 26, y + 4 + NAME_LINE * row, name_line, fill=INK if row == 0 else SOFT)
+            for row, name_line in enumerate(words)
         ]
     return parts

@@ -7,10 +7,10 @@ from paceline.report.collectives import collective_failures, collective_warnings
 from paceline.report.sentences import failure_sentences, note_sentences, unscaled_sentences, warning_sentences
 
 
-def doubts(found: Comparison | Collectives) -> tuple[list[str], list[str], list[str]]:
+def doubts(results: Comparison | Collectives) -> tuple[list[str], list[str], list[str]]:
     """(failures, warnings, notes)."""
-    if isinstance(found, Collectives):
-        return collective_failures(found), collective_warnings(found.tables), note_sentences(found.notes)
-    labels = {row.key: row.label for row in found.rows}
-    noted = [*note_sentences(found.notes), *unscaled_sentences(found)]
-    return failure_sentences(found, labels), warning_sentences(found, labels), noted
+    if isinstance(results, Collectives):
+        return collective_failures(results), collective_warnings(results.tables), note_sentences(results.notes)
+    labels = {row.key: row.label for row in results.rows}
+    noted = [*note_sentences(results.notes), *unscaled_sentences(results)]
+    return failure_sentences(results, labels), warning_sentences(results, labels), noted

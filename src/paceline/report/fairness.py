@@ -11,7 +11,7 @@ from paceline.report.table import Column, draw
 
 LEGEND = (
     "1w, 2w: workers. Distances are relative to the float64 reference; in brackets what is allowed: 5 × that of "
-    "PyTorch's own float32. FLOPs: the framework's own count of a step over the graph's."
+    "PyTorch's own float32. FLOPs: the framework's own count per step ÷ the graph's."
 )
 
 
@@ -33,8 +33,11 @@ def fairness_in_short(proofs: Sequence[Proof]) -> list[str]:
 
 
 def proof_sentences(proofs: Sequence[Proof]) -> list[str]:
-    """The same without what still differs."""
-    return [*(_agreement(workload, mine) for workload, mine in _by_workload(proofs) if mine), *_refused(proofs)]
+    """The sentences about agreement and refusals, without remaining differences."""
+    return [
+        *(_agreement(workload, agreeing) for workload, agreeing in _by_workload(proofs) if agreeing),
+        *_refused(proofs),
+    ]
 
 
 def _refused(proofs: Sequence[Proof]) -> list[str]:
@@ -48,7 +51,7 @@ def _refused(proofs: Sequence[Proof]) -> list[str]:
 
 
 def fairness_table(proofs: Sequence[Proof], width: int) -> str:
-    """One row a framework, strategy, workload and number of workers: each distance, and what was allowed."""
+    """One row per framework, strategy, workload and number of workers: each distance, and what was allowed."""
     first = Column(header="", cells=tuple(f"{p.workload} {p.workers}w {p.name}" for p in proofs), right=False)
     columns = [
         Column(header="", cells=tuple(shown_verdict(p) for p in proofs), right=False),
@@ -65,38 +68,38 @@ def fairness_table(proofs: Sequence[Proof], width: int) -> str:
 
 def differences(proofs: Iterable[Proof]) -> list[str]:
     """Traits in which frameworks part, each with who has what."""
-    found = []
+    sentences = []
     for trait in TRAITS:
         held: dict[str, list[str]] = {}
         for proof in proofs:
             if (value := proof.traits.get(trait)) is not None and proof.framework not in held.setdefault(value, []):
                 held[value].append(proof.framework)
         if len(held) > 1:
-            found.append(f"{trait}: " + ", ".join(f"{value} ({', '.join(who)})" for value, who in held.items()))
-    return found
+            sentences.append(f"{trait}: " + ", ".join(f"{value} ({', '.join(who)})" for value, who in held.items()))
+    return sentences
 
 
 def _agreement(workload: str, proofs: Sequence[Proof]) -> str:
     """Who agrees with the reference, and who keeps the smaller promise of an approximate or asynchronous class."""
     sentences = []
     for promise in dict.fromkeys(proof.strategy_class for proof in proofs):
-        mine = [proof for proof in proofs if proof.strategy_class == promise]
-        who = f"{', '.join(dict.fromkeys(p.name for p in mine))}"
-        sides = " and ".join(dict.fromkeys(_workers(proof) for proof in mine))
+        members = [proof for proof in proofs if proof.strategy_class == promise]
+        who = f"{', '.join(dict.fromkeys(p.name for p in members))}"
+        sides = " and ".join(dict.fromkeys(_workers(proof) for proof in members))
         if promise == EXACT:
             does = "agree with the float64 reference"
-            if distances := [d for p in mine for d in p.distances]:
+            if distances := [d for p in members for d in p.distances]:
                 closest = max(distances, key=lambda d: d.distance / (d.allowed or 1.0))
                 does += f" (at worst the {closest.what}: {_numbers(closest)})"
         else:
-            does = f"learn, as {promise} strategies promise, and no more is promised"
+            does = f"learn, which is all that {promise} strategies promise"
         sentences.append(f"{workload}, {sides}: {who} {does}")
-    told: dict[str, list[str]] = {}
+    remarks: dict[str, list[str]] = {}
     for proof in proofs:
         for line in proof.told:
-            if proof.name not in told.setdefault(line, []):
-                told[line].append(proof.name)
-    return "; ".join([*sentences, *(f"{', '.join(who)}: {line}" for line, who in told.items())])
+            if proof.name not in remarks.setdefault(line, []):
+                remarks[line].append(proof.name)
+    return "; ".join([*sentences, *(f"{', '.join(who)}: {line}" for line, who in remarks.items())])
 
 
 def shown_verdict(proof: Proof) -> str:
@@ -114,8 +117,8 @@ def _workers(proof: Proof) -> str:
 
 
 def _cell(proof: Proof, what: str, *, last: bool = False, exactly: bool = False) -> str:
-    found = [d for d in proof.distances if (d.what == what if exactly else d.what.startswith(what))]
-    return _numbers(found[-1 if last else 0]) if found else ""
+    distances = [d for d in proof.distances if (d.what == what if exactly else d.what.startswith(what))]
+    return _numbers(distances[-1 if last else 0]) if distances else ""
 
 
 def _numbers(distance: Distance) -> str:

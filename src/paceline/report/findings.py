@@ -1,4 +1,4 @@
-"""What is explained, in words: findings with their evidence, what is lost by size, and what could not be told."""
+"""Explanations in words: findings with their evidence, the loss by size, and what is not known."""
 
 from __future__ import annotations
 
@@ -38,16 +38,20 @@ def loss_words(loss: EfficiencyLoss) -> tuple[str, list[str]]:
     """What is lost between two sizes, and by what, the most first."""
     parts = sorted(loss.parts.items(), key=lambda part: -part[1])
     heading = (
-        f"From {loss.from_workers} to {loss.to_workers} workers {1 - loss.efficiency:.0%} of the speed of a worker is "
+        f"From {loss.from_workers} to {loss.to_workers} workers, {1 - loss.efficiency:.0%} of the speed per worker is "
         f"lost ({loss.by})"
     )
     return heading, [f"{share:+.0%} {cause}" for cause, share in parts if abs(share) >= LEAST_SHOWN]
 
 
 def further_sentences(explained: Explanation) -> list[str]:
-    """What is lost by size, whether the step is normal, and what nobody knows."""
+    """What is lost by size, whether the step is normal, and what is not known."""
     lost = []
     if explained.loss:
         heading, parts = loss_words(explained.loss)
         lost = [f"{heading}; of that {', '.join(parts)}."]
-    return [*lost, *(one.sentence for one in explained.yardsticks), *(f"Not known: {one}" for one in explained.unknown)]
+    return [
+        *lost,
+        *(check.sentence for check in explained.yardsticks),
+        *(f"Not known: {sentence}" for sentence in explained.unknown),
+    ]

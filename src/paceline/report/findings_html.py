@@ -1,4 +1,4 @@
-"""What holds each trial back, as HTML: the ladder, the findings with their numbers, and what could not be told."""
+"""The bottlenecks of each trial as HTML: the ladder, the findings with their numbers, and what is not known."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from paceline.units import format_seconds
 
 
 def findings(explanations: Sequence[Explanation], ladders: Mapping[str, Figure]) -> str:
-    """One part a trial, the later ones folded away; `ladders` by the trial that they are about."""
-    parts = [_trial(one, ladders.get(one.trial)) for one in explanations]
+    """One part per trial, the later ones folded away; `ladders` by the trial that they are about."""
+    parts = [_trial(explained, ladders.get(explained.trial)) for explained in explanations]
     shown, rest = parts[:OPEN_FIGURES], parts[OPEN_FIGURES:]
     return "".join([*shown, *([folded(f"{len(rest)} more trials", *rest, kind="more")] if rest else [])])
 
@@ -26,7 +26,7 @@ def _trial(explained: Explanation, ladder: Figure | None) -> str:
     return tag(
         "div",
         tag("h3", say(f"{explained.label}: a {kind}step of {format_seconds(explained.step_s)}")),
-        *(_finding(one) for one in explained.findings),
+        *(_finding(finding) for finding in explained.findings),
         listed(further_sentences(explained)),
         figure(ladder, level=4) if ladder else "",
         folded("shares of the step", table(_shares(explained))),
@@ -53,8 +53,10 @@ def _numbers(finding: Finding) -> Sheet:
         caption=f"Runs behind it: {', '.join(finding.records)}",
         fields=fields(name="number", value="value", by="by"),
         lines=tuple(
-            Line(key=finding.cause, cells=(word(one.name), number(one.value, number_text(one)), word(one.by)))
-            for one in finding.numbers
+            Line(
+                key=finding.cause, cells=(word(figure.name), number(figure.value, number_text(figure)), word(figure.by))
+            )
+            for figure in finding.numbers
         ),
     )
 
@@ -64,8 +66,8 @@ def _shares(explained: Explanation) -> Sheet:
         caption="Parts of the step on its critical path",
         fields=fields(cause="cause", measured="simulated" if explained.simulated else "measured", modelled="modelled"),
         lines=tuple(
-            Line(key=explained.trial, cells=(word(one.cause), _share(one.measured), _share(one.modelled)))
-            for one in explained.shares
+            Line(key=explained.trial, cells=(word(part.cause), _share(part.measured), _share(part.modelled)))
+            for part in explained.shares
         ),
     )
 

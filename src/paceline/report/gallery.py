@@ -36,14 +36,14 @@ class Gallery:
 
 def gallery(data: ReportData) -> Gallery:
     """Draw everything."""
-    found = data.results
-    if isinstance(found, Collectives):
-        return Gallery(results=tuple(collective_figures(found)))
+    results = data.results
+    if isinstance(results, Collectives):
+        return Gallery(results=tuple(collective_figures(results)))
     return Gallery(
-        results=tuple(contest_figures(found)),
-        scaling=tuple(scaling_figures(found, data.curves)),
-        phases=tuple(phase_figures(found)),
-        timelines=tuple(timeline_figures(found, data.timelines)),
+        results=tuple(contest_figures(results)),
+        scaling=tuple(scaling_figures(results, data.curves)),
+        phases=tuple(phase_figures(results)),
+        timelines=tuple(timeline_figures(results, data.timelines)),
         ladders=ladder_figures(data.explanations),
-        resources=tuple(resource_figures(found, data.resources)),
+        resources=tuple(resource_figures(results, data.resources)),
     )

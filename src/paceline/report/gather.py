@@ -16,7 +16,7 @@ from paceline.report.page import Source
 from paceline.report.shorten import in_detail
 
 MOST_SPANS = 6000
-"""Of all timelines of a page: with thousands of ranks one is enough."""
+"""The most spans of all timelines of a page; with thousands of ranks one timeline is enough."""
 
 
 def source_of(records: Sequence[Record]) -> Source:
@@ -40,7 +40,7 @@ def environments_of(records: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def last_runs(comparison: Comparison, records: Sequence[Record]) -> dict[str, Record]:
-    """Key of a row → its last good run, for the rows that a page looks at closely."""
+    """Key of a row → its last successful run, for the rows that a page looks at closely."""
     runs: dict[str, Record] = {}
     for row in in_detail(comparison):
         good = [

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 PHASES = "█▓▒░▚▞╳"
-"""Fillings that are told apart without colour, in the order in which phases get them."""
+"""Fillings that differ without colour, in the order in which phases get them."""
 REST = "·"
 """What no phase accounts for."""
 MEASURED, UNSURE, IDEAL = "█", "▒", "│"
-"""Of the scaling chart."""
+"""The glyphs of the scaling chart."""
 
 _PLAIN = str.maketrans("█▓▒░▚▞╳·│×–−µ…±≤≥→─≈", "#=-:%/X.|x--u.~<>>-~")
 

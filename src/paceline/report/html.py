@@ -30,8 +30,8 @@ from paceline.report.text import fact_texts, results_sentences
 LONG = 300
 """Letters of a fact that is shown at once; a longer one (a list of packages) is folded away."""
 COLOPHON = (
-    "This file needs no network and asks nobody for anything. Every number carries all of its digits in the attribute "
-    "data-value."
+    "This file needs no network and loads nothing from elsewhere. Every number carries all of its digits in the "
+    "attribute data-value."
 )
 
 
@@ -40,7 +40,7 @@ class Section:
     """A part of the page under a heading of its own."""
 
     name: str
-    """Of its place on the page."""
+    """The name of its anchor on the page."""
     heading: str
     body: str = ""
     absent: str = ""
@@ -93,7 +93,7 @@ def _asset(name: str) -> str:
 
 
 def _digest(text: str) -> str:
-    """By which a policy allows one text and no other."""
+    """The digest by which a content security policy allows exactly this text."""
     return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
 
 
@@ -135,7 +135,7 @@ def _section(part: Section) -> str:
 
 
 def _verdicts(data: ReportData) -> str:
-    """What may be said of pairs of rows, all of them considered."""
+    """The verdicts on all pairs of rows."""
     comparison = data.comparison
     if comparison is None:
         return ""
@@ -151,7 +151,7 @@ def _results(data: ReportData, drawn: Gallery, verdicts: str) -> Section:
     if comparison is None:
         heading = "Collectives"
     if not drawn.results:
-        why = "nothing was measured to its end."
+        why = "no run was completed."
         return Section(name=name, heading=heading, absent=why, command=data.commands.get("run", ""))
     body = figures(drawn.results)
     if comparison is not None:
@@ -166,14 +166,14 @@ def _results(data: ReportData, drawn: Gallery, verdicts: str) -> Section:
 ABSENT = {
     "scaling": "no two trials differ in the number of workers alone; give cluster.hosts or cluster.workers_per_host "
     "two values.",
-    "phases": "no trial tells the phases of its step.",
-    "timelines": "no run has measured steps of training.",
-    "resources": "no run lasted for three samples of the meter, which looks twice a second; raise measure.steps.",
+    "phases": "no trial reports the phases of its step.",
+    "timelines": "no run has measured training steps.",
+    "resources": "no run was long enough for three samples of the meter (two per second); raise measure.steps.",
 }
 """Section → why it is not there, in words."""
 HEADINGS = {
     "scaling": "Scaling",
-    "phases": "Where a step goes",
+    "phases": "Where the step time goes",
     "timelines": "One step on all ranks",
     "resources": "CPU and memory",
 }
@@ -181,10 +181,10 @@ HEADINGS = {
 
 def _pictures(data: ReportData, drawn: Gallery, name: str) -> Section:
     """A section of figures alone."""
-    mine = getattr(drawn, name)
-    if mine:
-        return Section(name=name, heading=HEADINGS[name], body=figures(mine))
-    why = "collectives train nothing." if data.comparison is None else ABSENT[name]
+    shown = getattr(drawn, name)
+    if shown:
+        return Section(name=name, heading=HEADINGS[name], body=figures(shown))
+    why = "a study of collectives trains nothing." if data.comparison is None else ABSENT[name]
     command = "" if data.comparison is None else data.commands.get("run", "")
     return Section(name=name, heading=HEADINGS[name], absent=why, command=command)
 
@@ -205,8 +205,8 @@ def _bottlenecks(data: ReportData, drawn: Gallery) -> Section:
     if data.explanations:
         return Section(name=name, heading=heading, body=findings(data.explanations, drawn.ladders))
     if data.comparison is None:
-        return Section(name=name, heading=heading, absent="collectives train nothing.")
-    why = "nothing is explained without a calibrated model."
+        return Section(name=name, heading=heading, absent="a study of collectives trains nothing.")
+    why = "explanations need a calibrated model."
     return Section(name=name, heading=heading, absent=why, command=data.commands.get("calibrate", ""))
 
 
@@ -214,7 +214,9 @@ def _fairness(data: ReportData) -> Section:
     name, heading = "fairness", "Fairness"
     comparison = data.comparison
     if comparison is None:
-        return Section(name=name, heading=heading, absent="collectives train nothing that could be proved equal.")
+        return Section(
+            name=name, heading=heading, absent="a study of collectives trains nothing that could be proved equal."
+        )
     proofs = comparison.proofs
     if not proofs:
         several = len({row.framework for row in comparison.rows}) > 1
@@ -233,7 +235,7 @@ def _fairness(data: ReportData) -> Section:
 def _warnings(data: ReportData) -> Section:
     failed, warned, noted = doubts(data.results)
     body = [
-        tag("ul", *(tag("li", *_doubt(one)) for one in warned), kind="doubts") if warned else "",
+        tag("ul", *(tag("li", *_doubt(sentence)) for sentence in warned), kind="doubts") if warned else "",
         *([tag("h3", say("Not ok")), listed(failed)] if failed else []),
         *([tag("h3", say("Notes")), listed(noted)] if noted else []),
     ]
@@ -250,10 +252,10 @@ def _doubt(sentence: str) -> tuple[str, str]:
 
 def _machines(data: ReportData) -> Section:
     body = []
-    for caption, many in (("Machine", data.machines), ("Environment", data.environments)):
-        for one in many:
-            shown = fact_texts(one)
-            name = str(one.get("id") or one.get("name") or "")
+    for caption, entries in (("Machine", data.machines), ("Environment", data.environments)):
+        for entry in entries:
+            shown = fact_texts(entry)
+            name = str(entry.get("id") or entry.get("name") or "")
             short = {key: value for key, value in shown.items() if len(value) <= LONG}
             body.append(facts(short, f"{caption} {name}".strip()))
             body += [

@@ -47,7 +47,7 @@ SIGNS = {
 }
 """What LaTeX would take for its own, or has no letter for."""
 UNKNOWN = "?"
-"""For letters beyond ASCII that the table above does not know: a fragment must compile everywhere."""
+"""Replaces letters beyond ASCII that SIGNS does not contain, because a fragment must compile everywhere."""
 
 
 def latex(data: ReportData, pictures: str | None = None) -> str:
@@ -61,16 +61,16 @@ def latex(data: ReportData, pictures: str | None = None) -> str:
         f"% {ascii_only(data.study)}: written by paceline report; \\input this file",
         f"% again: {ascii_only(data.command)}",
     ]
-    found = data.results
-    if isinstance(found, Collectives):
-        sheet = collective_sheet([one for one in found.tables if one.sizes])
+    results = data.results
+    if isinstance(results, Collectives):
+        sheet = collective_sheet([measured for measured in results.tables if measured.sizes])
         body = [table(sheet, f"{data.study}: {sheet.caption}", "collectives")]
-    elif drawn := scaling_figures(found, data.curves):
+    elif drawn := scaling_figures(results, data.curves):
         body = [part for figure in drawn for part in _scaling(figure, data, pictures)]
     else:
-        sheet = measurement_sheet(found)
+        sheet = measurement_sheet(results)
         body = [table(sheet, f"{data.study}: {sheet.caption}", "measured")]
-    return "\n".join([*head, paragraph(data.question), paragraph(results_answer(found)), *body, ""])
+    return "\n".join([*head, paragraph(data.question), paragraph(results_answer(results)), *body, ""])
 
 
 def escaped(words: str) -> str:
@@ -93,7 +93,7 @@ def table(sheet: Sheet, caption: str, label: str) -> str:
     rows = [
         _row([field.header for field in sheet.fields]),
         "\\hline",
-        *(_row([c.text for c in one.cells]) for one in sheet.lines),
+        *(_row([c.text for c in line.cells]) for line in sheet.lines),
     ]
     return "\n".join(
         [

@@ -13,7 +13,7 @@ _STAYS = "\u00a0"
 
 
 def items(heading: str, lines: Iterable[str], width: int) -> str:
-    """A heading with one item a line; "" where there is none."""
+    """A heading with one item per line; "" where there is none."""
     wrapped = [wrap(line, width, first="  - ", rest="    ") for line in lines]
     return "\n".join([heading, *wrapped]) if wrapped else ""
 

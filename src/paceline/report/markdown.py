@@ -61,10 +61,10 @@ def table(sheet: Sheet) -> str:
 
 
 def _measured(data: ReportData) -> Sheet:
-    found = data.results
-    if isinstance(found, Collectives):
-        return collective_sheet([one for one in found.tables if one.sizes])
-    return measurement_sheet(found)
+    results = data.results
+    if isinstance(results, Collectives):
+        return collective_sheet([measured for measured in results.tables if measured.sizes])
+    return measurement_sheet(results)
 
 
 def _section(heading: str, sentences: Iterable[str]) -> str:
@@ -74,17 +74,17 @@ def _section(heading: str, sentences: Iterable[str]) -> str:
 
 def _findings(explanations: Sequence[Explanation]) -> str:
     items = [
-        f"- {plain(one.label)}: **{plain(finding.sentence)}** {plain(evidence_line(finding))}"
-        for one in explanations
-        for finding in one.findings
+        f"- {plain(explained.label)}: **{plain(finding.sentence)}** {plain(evidence_line(finding))}"
+        for explained in explanations
+        for finding in explained.findings
     ]
     return "\n".join(["### What holds it back", "", *items]) if items else ""
 
 
 def _doubts(data: ReportData) -> str:
     failed, warned, noted = doubts(data.results)
-    items = [*(f"not ok: {one}" for one in failed), *warned, *noted]
+    items = [*(f"not ok: {sentence}" for sentence in failed), *warned, *noted]
     if not items:
         return ""
-    lines = [f"- {plain(one)}" for one in items]
+    lines = [f"- {plain(sentence)}" for sentence in items]
     return "\n".join([f"<details><summary>Warnings ({len(items)})</summary>", "", *lines, "", "</details>"])

@@ -1,4 +1,4 @@
-"""From words, lists, tables and figures to HTML. All that comes from outside is escaped here and nowhere else."""
+"""Turns words, lists, tables and figures into HTML. All foreign text is escaped here and nowhere else."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ from paceline.report.figures.figure import Figure
 from paceline.report.sheet import Cell, Field, Line, Sheet
 
 OPEN_FIGURES = 4
-"""Of a section: the others wait behind a line that opens them."""
+"""The number of figures per section that are shown at once; the others are folded."""
 
 
 def tag(name: str, *inside: str, **attributes: str | None) -> str:
     """An element around markup; attributes with "_" for "-", `kind` for the class. What is None is left out."""
-    given = {{"kind": "class"}.get(key, key.replace("_", "-")): value for key, value in attributes.items()}
-    written = "".join(f' {key}="{escape(value)}"' for key, value in given.items() if value is not None)
+    named = {{"kind": "class"}.get(key, key.replace("_", "-")): value for key, value in attributes.items()}
+    written = "".join(f' {key}="{escape(value)}"' for key, value in named.items() if value is not None)
     return f"<{name}{written}>{''.join(inside)}</{name}>"
 
 
@@ -45,7 +45,7 @@ def block(words: str) -> str:
 
 
 def folded(summary: str, *inside: str, kind: str | None = None) -> str:
-    """Behind a line that opens it."""
+    """Fold markup behind a summary line that opens it."""
     return tag("details", tag("summary", say(summary)), *inside, kind=kind)
 
 
@@ -94,21 +94,21 @@ def facts(pairs: Mapping[str, str], caption: str) -> str:
     return _boxed(caption, tag("tbody", *rows), kind="facts")
 
 
-def figure(one: Figure, level: int = 3) -> str:
+def figure(drawn: Figure, level: int = 3) -> str:
     """A picture with its title, how to read it, its table and its downloads."""
     buttons = [
-        tag("button", say(form.upper()), type="button", data_form=form, aria_label=f"{form.upper()} of {one.name}")
+        tag("button", say(form.upper()), type="button", data_form=form, aria_label=f"{form.upper()} of {drawn.name}")
         for form in ("csv", "svg", "png")
     ]
     return tag(
         "figure",
-        tag(f"h{level}", say(one.title)),
-        tag("div", one.svg, kind="scroll picture", role="region", aria_label=one.title, tabindex="0"),
-        tag("figcaption", say(one.caption)) if one.caption else "",
+        tag(f"h{level}", say(drawn.title)),
+        tag("div", drawn.svg, kind="scroll picture", role="region", aria_label=drawn.title, tabindex="0"),
+        tag("figcaption", say(drawn.caption)) if drawn.caption else "",
         # Without a script there is nothing to press, and the table is there all the same.
         tag("div", tag("span", say("download"), aria_hidden="true"), *buttons, kind="tools", hidden=""),
-        folded("table", table(one.sheet)),
-        id=one.name,
+        folded("table", table(drawn.sheet)),
+        id=drawn.name,
     )
 
 
@@ -121,5 +121,5 @@ def figures(many: Sequence[Figure]) -> str:
 
 def downloads(many: Iterable[Figure]) -> str:
     """What the script needs to hand out: the CSV of each figure, where no name can end the element."""
-    data = json.dumps({one.name: one.csv() for one in many}).replace("<", "\\u003c")
+    data = json.dumps({drawn.name: drawn.csv() for drawn in many}).replace("<", "\\u003c")
     return f'<script type="application/json" id="data">{data}</script>'

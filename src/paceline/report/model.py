@@ -32,12 +32,12 @@ def calibration_text(calibration: Calibration, width: int) -> str:
     rows = [(unknown, calibration.parameters()[unknown.name]) for unknown in UNKNOWNS]
     names = Column(header="parameter", cells=tuple(unknown.name for unknown, _ in rows), right=False)
     columns = [
-        Column(header="value", cells=tuple(_value(found["value"], unknown.unit) for unknown, found in rows)),
+        Column(header="value", cells=tuple(_value(parameter["value"], unknown.unit) for unknown, parameter in rows)),
         Column(
             header="interval (99 % for all)",
             cells=tuple(
-                f"{_value(found['low'], unknown.unit)} – {_value(found['high'], unknown.unit)}"
-                for unknown, found in rows
+                f"{_value(parameter['low'], unknown.unit)} – {_value(parameter['high'], unknown.unit)}"
+                for unknown, parameter in rows
             ),
         ),
         Column(header="is", cells=tuple(unknown.doc for unknown, _ in rows), right=False),
@@ -61,24 +61,24 @@ def calibration_text(calibration: Calibration, width: int) -> str:
 
 def imported_text(imported: Imported) -> str:
     """What was read of a file of another tool, in a sentence."""
-    told = imported.told
-    if "sizes" in told:
-        sizes, seconds = told["sizes"], told["seconds"]
+    contents = imported.told
+    if "sizes" in contents:
+        sizes, seconds = contents["sizes"], contents["seconds"]
         return (
-            f"{imported.file}: {told['operation']} among {imported.setting.workers} ranks, {len(sizes)} sizes from "
+            f"{imported.file}: {contents['operation']} among {imported.setting.workers} ranks, {len(sizes)} sizes from "
             f"{format_bytes(sizes[0])} ({format_seconds(seconds[0])}) to {format_bytes(sizes[-1])} "
             f"({format_seconds(seconds[-1])})"
         )
-    if "fractions" in told:
-        return f"{imported.file}: {len(told['bytes'])} gradients, {format_bytes(sum(told['bytes']))} in all"
-    step, exchange, exposed = (format_seconds(told[name]) for name in ("step", "communication", "exposed"))
-    return f"{imported.file}: a step of {step}, {exchange} of exchange, {exposed} of it with nothing behind it"
+    if "fractions" in contents:
+        return f"{imported.file}: {len(contents['bytes'])} gradients, {format_bytes(sum(contents['bytes']))} in all"
+    step, exchange, exposed = (format_seconds(contents[name]) for name in ("step", "communication", "exposed"))
+    return f"{imported.file}: a step of {step}, {exchange} of communication, {exposed} of it exposed"
 
 
 def _slow(slowest: float) -> str:
     if slowest <= 1:
-        return "none is slower for good"
-    return f"one takes {slowest:.3f} times as long as the others, for good"
+        return "none is permanently slower"
+    return f"one takes {slowest:.3f} times as long as the others, permanently"
 
 
 def _value(number: float, unit: str) -> str:
@@ -94,24 +94,29 @@ def prediction_text(answer: Mapping[str, Any], extras: Mapping[str, Any], width:
     calibration: Calibration = answer["calibration"]
     predictions: Sequence[Prediction] = answer["predictions"]
     first = predictions[0].conditions
-    names = Column(header="workers", cells=tuple(str(one.conditions.workers) for one in predictions))
+    names = Column(header="workers", cells=tuple(str(prediction.conditions.workers) for prediction in predictions))
     columns = [
-        Column(header="step", cells=tuple(_seconds(one.step) for one in predictions)),
-        Column(header="samples/s", cells=tuple(_plain(one.throughput) for one in predictions)),
-        Column(header="efficiency", cells=tuple(_percent(one.efficiency) for one in predictions)),
+        Column(header="step", cells=tuple(_seconds(prediction.step) for prediction in predictions)),
+        Column(header="samples/s", cells=tuple(_plain(prediction.throughput) for prediction in predictions)),
+        Column(header="efficiency", cells=tuple(_percent(prediction.efficiency) for prediction in predictions)),
         Column(
             header="exposed",
-            cells=tuple(format_seconds(one.terms.exposed_s) if one.terms.exposed_s else "-" for one in predictions),
+            cells=tuple(
+                format_seconds(prediction.terms.exposed_s) if prediction.terms.exposed_s else "-"
+                for prediction in predictions
+            ),
         ),
         Column(
             header="held back by",
-            cells=tuple(f"{one.bottleneck} {one.shares[one.bottleneck]:.0%}" for one in predictions),
+            cells=tuple(
+                f"{prediction.bottleneck} {prediction.shares[prediction.bottleneck]:.0%}" for prediction in predictions
+            ),
             right=False,
         ),
         *_paid_columns(predictions, extras),
     ]
     blocks = [
-        f"{calibration.family.label}, batch {first.samples:g} a worker: {predictions[0].by}, 90 % intervals",
+        f"{calibration.family.label}, batch {first.samples:g} per worker: {predictions[0].by}, 90 % intervals",
         draw(names, columns, width),
         _chart(predictions, width),
         "\n".join(fill(line, width, subsequent_indent="  ") for line in _sentences(answer, extras)),
@@ -121,22 +126,22 @@ def prediction_text(answer: Mapping[str, Any], extras: Mapping[str, Any], width:
 
 def paid(prediction: Prediction, extras: Mapping[str, Any]) -> dict[str, Any]:
     """Time, cost and energy of an epoch, and whether it fits into memory: what the given prices and sizes say."""
-    found: dict[str, Any] = {}
+    amounts: dict[str, Any] = {}
     if extras["epoch"]:
         epoch = prediction.throughput.over(extras["epoch"], "s")
-        found["epoch_s"] = epoch.to_json()
+        amounts["epoch_s"] = epoch.to_json()
         hosts = prediction.conditions.hosts
         if extras["price"] is not None:
-            found["cost"] = epoch.times(hosts * extras["price"] / HOUR_S, "currency").to_json()
+            amounts["cost"] = epoch.times(hosts * extras["price"] / HOUR_S, "currency").to_json()
         if extras["power"] is not None:
-            found["energy_j"] = epoch.times(hosts * extras["power"], "J").to_json()
+            amounts["energy_j"] = epoch.times(hosts * extras["power"], "J").to_json()
     if extras["memory"] is not None and prediction.memory_bytes is not None:
-        found["fits"] = prediction.memory_bytes <= extras["memory"]
-    return found
+        amounts["fits"] = prediction.memory_bytes <= extras["memory"]
+    return amounts
 
 
 def _paid_columns(predictions: Sequence[Prediction], extras: Mapping[str, Any]) -> list[Column]:
-    rows = [paid(one, extras) for one in predictions]
+    rows = [paid(prediction, extras) for prediction in predictions]
     columns = []
     if all("epoch_s" in row for row in rows):
         columns.append(Column(header="epoch", cells=tuple(format_seconds(row["epoch_s"]["value"]) for row in rows)))
@@ -162,9 +167,11 @@ def _sentences(answer: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str
             else "Efficiency stays above 80 % throughout."
         )
         worth, last = answer["worth"], predictions[-1].conditions.workers
-        beyond = "all that were asked for" if worth == last else "beyond, a doubling brings less than half of one"
+        beyond = (
+            "all that were asked for" if worth == last else "doubling them again brings less than half of a doubling"
+        )
         lines.append(f"Worth paying for: {worth} worker(s); {beyond}.")
-    far = max(predictions, key=lambda one: one.extrapolated_by)
+    far = max(predictions, key=lambda prediction: prediction.extrapolated_by)
     if far.extrapolated:
         lines.append(f"{far.conditions.workers} workers are {far.extrapolated}.")
     if predictions[-1].by == SIMULATED:
@@ -176,11 +183,9 @@ def _sentences(answer: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str
         lines.append(f"{change}: {1 / ratio:.2f} times as fast on {predictions[-1].conditions.workers} workers.")
     memory = predictions[-1].memory_bytes
     if memory is not None and extras["memory"] is not None:
-        lines.append(f"A worker takes about {format_bytes(memory)}.")
+        lines.append(f"Memory per worker: about {format_bytes(memory)}.")
     if memory is None and extras["memory"] is not None:
-        lines.append(
-            f"Not known: how much memory a worker takes, and so whether {format_bytes(extras['memory'])} is enough"
-        )
+        lines.append(f"Not known: the memory per worker, and so whether {format_bytes(extras['memory'])} is enough")
     lines += [f"Not known: {sentence}" for sentence in calibration.unidentified]
     lines += [f"Doubt: {sentence}" for sentence in calibration.remarks]
     return lines
@@ -208,11 +213,13 @@ def _chart(predictions: Sequence[Prediction], width: int) -> str:
     length = min(CHART, width - 24)
     lines = ["efficiency"]
     digits = len(str(predictions[-1].conditions.workers))
-    for one in predictions:
-        kept = one.efficiency
-        low, high = (round(min(1.0, end) * length) for end in kept.interval)
+    for prediction in predictions:
+        efficiency = prediction.efficiency
+        low, high = (round(min(1.0, end) * length) for end in efficiency.interval)
         bar = (MEASURED * low).ljust(high, UNSURE)
-        lines.append(f"{one.conditions.workers:>{digits}}  {bar.ljust(length)[:length]}{IDEAL}  {kept.value:.0%}")
+        lines.append(
+            f"{prediction.conditions.workers:>{digits}}  {bar.ljust(length)[:length]}{IDEAL}  {efficiency.value:.0%}"
+        )
     return "\n".join(lines)
 
 
@@ -241,39 +248,44 @@ def validation_text(validation: Validation, width: int, *, points: bool) -> str:
     blocks.append(
         draw(
             names,
-            [Column(header=figure, cells=tuple(_figure(figure, one[figure]) for one in overall)) for figure in FIGURES],
+            [
+                Column(header=figure, cells=tuple(_figure(figure, figures[figure]) for figures in overall))
+                for figure in FIGURES
+            ],
             width,
         )
     )
     groups = validation.groups
-    labels = Column(header="mape by group", cells=tuple(_short(one.group, width // 3) for one in groups), right=False)
+    labels = Column(
+        header="mape by group", cells=tuple(_short(group.group, width // 3) for group in groups), right=False
+    )
     blocks.append(
         draw(
             labels,
             [
-                Column(header="fit", cells=tuple(str(one.n_fit) for one in groups)),
-                Column(header="asked", cells=tuple(str(len(one.points)) for one in groups)),
+                Column(header="fit", cells=tuple(str(group.n_fit) for group in groups)),
+                Column(header="asked", cells=tuple(str(len(group.points)) for group in groups)),
                 *(
-                    Column(header=model, cells=tuple(_figure("mape", one.figures(model).mape) for one in groups))
+                    Column(header=model, cells=tuple(_figure("mape", group.figures(model).mape) for group in groups))
                     for model in models
                 ),
-                Column(header="noise", cells=tuple(_figure("mape", one.noise) for one in groups)),
+                Column(header="noise", cells=tuple(_figure("mape", group.noise) for group in groups)),
             ],
             width,
         )
     )
     blocks += [f"without rows: {sentence}" for sentence in validation.without_rows]
     if points:
-        blocks += [_every_point(one) for one in groups]
+        blocks += [_every_point(group) for group in groups]
     return "\n\n".join(blocks)
 
 
 def _every_point(group: GroupResult) -> str:
     lines = [group.group, "workers  hosts  batch  network  measured s  " + "  ".join(group.predicted)]
     for index, point in enumerate(group.points):
-        said = "  ".join(f"{values[index]:.4g}" for values in group.predicted.values())
+        predictions = "  ".join(f"{values[index]:.4g}" for values in group.predicted.values())
         network = point.row.get("network") or "-"
-        lines.append(f"{point.workers}  {point.hosts}  {point.batch:g}  {network}  {point.step_s:.4g}  {said}")
+        lines.append(f"{point.workers}  {point.hosts}  {point.batch:g}  {network}  {point.step_s:.4g}  {predictions}")
     return "\n".join(lines)
 
 
@@ -284,14 +296,14 @@ def split_text(validation: Validation, width: int) -> str:
 
 def replay_text(replayed: Sequence[Replayed]) -> str:
     """A replayed trace beside what was measured."""
-    names = Column(header="nodes", cells=tuple(str(one.nodes) for one in replayed))
+    names = Column(header="nodes", cells=tuple(str(trace.nodes) for trace in replayed))
     return "layer trace replayed (no prediction): speed-up\n" + draw(
         names,
         [
-            Column(header="replayed", cells=tuple(f"{one.replayed:.2f}" for one in replayed)),
-            Column(header="measured", cells=tuple(f"{one.measured:.2f}" for one in replayed)),
-            Column(header="off by", cells=tuple(f"{one.error:+.1%}" for one in replayed)),
-            Column(header="trace", cells=tuple(one.trace for one in replayed), right=False),
+            Column(header="replayed", cells=tuple(f"{trace.replayed:.2f}" for trace in replayed)),
+            Column(header="measured", cells=tuple(f"{trace.measured:.2f}" for trace in replayed)),
+            Column(header="off by", cells=tuple(f"{trace.error:+.1%}" for trace in replayed)),
+            Column(header="trace", cells=tuple(trace.trace for trace in replayed), right=False),
         ],
         80,
     )

@@ -35,7 +35,7 @@ def plain(quantity: Estimate | None) -> str:
 
 
 def over_runs(quantity: Estimate | None) -> str:
-    """The same, and where there is no interval, why: "106 (2 runs: no interval)"."""
+    """The same, and the reason if there is no interval: "106 (2 runs: no interval)"."""
     if quantity is None or quantity.low is not None or quantity.n_runs is None or quantity.n_runs >= LEAST_RUNS:
         return plain(quantity)
     return f"{plain(quantity)} ({counted(quantity.n_runs, 'run')}: no interval)"

@@ -11,7 +11,7 @@ from paceline.model.forecast.predict import Prediction, conditions_for, predict
 from paceline.plan import Trial
 
 DOUBLINGS_BEYOND = 3
-"""Of the most workers that were run: how far a report looks ahead. Intervals beyond say little."""
+"""A report predicts this many doublings beyond the most workers that were run; later intervals say little."""
 
 
 def curves(

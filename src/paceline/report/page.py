@@ -25,9 +25,9 @@ class Source:
     began: float
     """Unix time of the first of them."""
     ended: float
-    """Of the last."""
+    """Unix time when the last run ended."""
     versions: tuple[str, ...]
-    """Of Paceline, that made them."""
+    """The versions of Paceline that made the runs."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -43,7 +43,7 @@ class ReportData:
     curves: Mapping[str, Sequence[Prediction]] = field(default_factory=dict)
     """Key of a family (compare.families) → what the model says of it, fewest workers first."""
     explanations: Sequence[Explanation] = ()
-    """One a trial, in the order of the table."""
+    """One per trial, in the order of the table."""
     advice: Advice | None = None
     timelines: Mapping[str, Sequence[Span]] = field(default_factory=dict)
     """Key of a row → one step of its last run, on all ranks."""

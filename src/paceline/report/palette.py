@@ -38,7 +38,7 @@ LINES = {
     "series4": Shades("#7d6300", "#d8bd52"),
     "series5": Shades("#a3195b", "#f08cb7"),
 }
-"""Of frameworks, strategies, ranks: whatever is told apart by a curve of its own."""
+"""Paints of series, such as frameworks, strategies or ranks."""
 
 EDGES = {
     "data": Shades("#5d6b1f", "#b4c36a"),
@@ -50,7 +50,7 @@ EDGES = {
     "step": Shades("#0b6e6e", "#6cc9c9"),
     "other": Shades("#6b737b", "#98a1a9"),
 }
-"""Of phases: the border of a bar and the lines of its hatch."""
+"""Paints of the border and the hatch of a phase."""
 FILLS = {
     "data": Shades("#eef2d8", "#2b3014"),
     "forward": Shades("#dcebfa", "#17293c"),
@@ -61,7 +61,7 @@ FILLS = {
     "step": Shades("#d5efef", "#143434"),
     "other": Shades("#f3f4f5", "#20252a"),
 }
-"""Of phases: the ground of a bar, on which ink is read."""
+"""Paints of the background of a phase, on which text is drawn."""
 
 
 def known_phase(phase: str) -> str:

@@ -1,5 +1,7 @@
-"""Where a step goes, as text, every number with where it comes from: measured phases as bars; what is inside a fused
-step, called derived; the exchange without its waiting; and, apart from all steps, what comes before them.
+"""The phases of a step as text; every number says where it comes from.
+
+Measured phases are bars. The parts of a fused step are called derived. Communication is shown without waiting. What
+comes before the first measured step is listed separately.
 """
 
 from __future__ import annotations
@@ -26,16 +28,16 @@ HOW = {
 """Provenance → in words."""
 APART = {
     "setup_s": "set-up",
-    "compile_s": "compilation in it",
+    "compile_s": "of which compilation",
     "first_step_s": "first step",
-    "compile_in_first_step_s": "compilation in it",
+    "compile_in_first_step_s": "of which compilation",
 }
-"""Field of a row → its words; each "it" is what stands before."""
-HOW_DERIVED = HOW | {"timers": "timers of further steps, taken apart"}
+"""Field of a row → its words; "of which" refers to the entry before."""
+HOW_DERIVED = HOW | {"timers": "timers of additional steps, run separately"}
 
 
 def phase_table(comparison: Comparison, names: Mapping[str, str], width: int) -> str:
-    """One bar a row, cut in proportion to its measured phases, and the shares in numbers; "" with no phases."""
+    """One bar per row, cut in proportion to its measured phases, and the shares in numbers; "" with no phases."""
     rows = [row for row in comparison.rows if row.phases]
     if not rows:
         return ""
@@ -111,14 +113,14 @@ def apart_line(comparison: Comparison, names: Mapping[str, str]) -> str:
     """What the measured steps do not contain, the longest of each; "" where nothing is known."""
     parts = []
     for field, word in APART.items():
-        told = {row.key: time for row in comparison.rows if (time := getattr(row, field)) is not None}
-        if told:
-            parts.append(f"{word} {_longest(told, names, len(comparison.rows))}")
-    return f"Apart from the measured steps: {', '.join(parts)}." if parts else ""
+        times = {row.key: time for row in comparison.rows if (time := getattr(row, field)) is not None}
+        if times:
+            parts.append(f"{word} {_longest(times, names, len(comparison.rows))}")
+    return f"Outside the measured steps: {', '.join(parts)}." if parts else ""
 
 
 def legend(meanings: Mapping[str, str], width: int) -> str:
-    """Signs and what they stand for, as many a line as fit."""
+    """Signs and what they stand for, as many per line as fit."""
     lines = [""]
     for sign, meaning in meanings.items():
         item = f"{sign} {meaning}"
@@ -154,12 +156,12 @@ def _derived(phase: Phase | None) -> str:
     return BELOW_NOISE if phase.below_noise else f"{numbers.seconds_alone(phase.time)}, {numbers.share(phase.share)}"
 
 
-def _longest(told: Mapping[str, Estimate], names: Mapping[str, str], n_rows: int) -> str:
-    longest = max(told, key=lambda key: told[key].value)
-    text = numbers.seconds_alone(told[longest])
+def _longest(times: Mapping[str, Estimate], names: Mapping[str, str], n_rows: int) -> str:
+    longest = max(times, key=lambda key: times[key].value)
+    text = numbers.seconds_alone(times[longest])
     if n_rows == 1:
         return text
-    return f"{'up to ' if len(told) > 1 else ''}{text} ({names[longest]})"
+    return f"{'up to ' if len(times) > 1 else ''}{text} ({names[longest]})"
 
 
 def _mixed_lines(rows: Iterable[Row], names: Mapping[str, str], width: int) -> list[str]:

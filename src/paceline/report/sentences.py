@@ -21,14 +21,14 @@ from paceline.stats.known_by import DERIVED
 from paceline.units import format_seconds
 
 MOST_PAIRS = 12
-"""More sentences than this nobody reads: then only those about the fastest of each question are told."""
+"""With more pairs than this, only the sentences about the fastest row of each question are shown."""
 
 
 def verdict_sentences(comparison: Comparison, names: Mapping[str, str]) -> list[str]:
-    """One sentence a pair, refusals gathered; with very many pairs only those about the fastest rows."""
+    """One sentence per pair, refusals gathered; with very many pairs only those about the fastest rows."""
     ranked = [pair for pair in comparison.verdicts if pair.ratio is not None]
-    told = ranked if len(ranked) <= MOST_PAIRS else _about_the_fastest(ranked)
-    sentences = [verdict_sentence(pair, names) for pair in told[:MOST_PAIRS]]
+    shown = ranked if len(ranked) <= MOST_PAIRS else _about_the_fastest(ranked)
+    sentences = [verdict_sentence(pair, names) for pair in shown[:MOST_PAIRS]]
     if left := len(ranked) - len(sentences):
         sentences.append(f"({left} more pairs: see them with --json)")
     refusals: dict[tuple[str, str], list[PairVerdict]] = {}
@@ -69,15 +69,16 @@ def warnings_in_short(comparison: Comparison) -> list[str]:
     That times are simulated is said beside the answer.
     """
     total = sum(row.n_runs for row in comparison.rows)
-    seen: dict[str, list[RowWarning]] = {}
+    by_code: dict[str, list[RowWarning]] = {}
     for row in comparison.rows:
         for warning in row.warnings:
             if warning.code != "simulated":
-                seen.setdefault(warning.code, []).append(warning)
+                by_code.setdefault(warning.code, []).append(warning)
     return [
-        f"{code} ({sum(one.n_runs for one in warnings)} of {numbers.counted(total, 'run')}): {warnings[0].message}"
+        f"{code} ({sum(warning.n_runs for warning in warnings)} of {numbers.counted(total, 'run')}): "
+        f"{warnings[0].message}"
         f"{f'. Do: {warnings[0].hint}' if warnings[0].hint else ''}"
-        for code, warnings in seen.items()
+        for code, warnings in by_code.items()
     ]
 
 

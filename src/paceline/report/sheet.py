@@ -28,9 +28,9 @@ class Field:
     """One column."""
 
     name: str
-    """For programs: "throughput"."""
+    """The name for programs, such as "throughput"."""
     header: str
-    """For people."""
+    """The header for people."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

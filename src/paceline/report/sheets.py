@@ -1,4 +1,4 @@
-"""The tables of a report: what was measured, what may be said of each pair, how far each proof is from the truth."""
+"""The tables of a report: measurements, verdicts on pairs, and distances of the fairness proofs."""
 
 from __future__ import annotations
 
@@ -92,9 +92,9 @@ def fairness_sheet(proofs: Sequence[Proof]) -> Sheet:
 def _distances(proof: Proof) -> Iterable[Line]:
     about = (word(proof.name), word(proof.workload), number(proof.workers, str(proof.workers)))
     verdict = word(shown_verdict(proof))
-    for one in proof.distances:
-        allowed = word("-") if one.allowed is None else number(one.allowed, f"{one.allowed:.1e}")
-        distance = number(one.distance, f"{one.distance:.1e}")
-        yield Line(key=proof.trial, cells=(*about, verdict, word(one.what), distance, allowed))
+    for measure in proof.distances:
+        allowed = word("-") if measure.allowed is None else number(measure.allowed, f"{measure.allowed:.1e}")
+        distance = number(measure.distance, f"{measure.distance:.1e}")
+        yield Line(key=proof.trial, cells=(*about, verdict, word(measure.what), distance, allowed))
     if not proof.distances:
         yield Line(key=proof.trial, cells=(*about, verdict, word("; ".join(proof.reasons)), word("-"), word("-")))

@@ -13,11 +13,11 @@ from typing import Any
 from paceline.compare import Comparison, Note, Row
 
 MOST_ROWS = 200
-"""Of a page's tables and figures: what a browser shows at once and a reader scrolls through."""
+"""The most rows of a page's tables and figures that a browser shows quickly and a reader scrolls through."""
 MOST_PAIRS = 500
-"""Of the folded table of verdicts."""
+"""The most rows of the folded table of verdicts."""
 MOST_IN_DETAIL = 12
-"""Rows that are drawn step by step and second by second; more nobody looks at."""
+"""The most rows that have a timeline and resource curves."""
 MOST_EXPLAINED = 40
 """Rows of a study of which each is explained; of a larger one those in detail are."""
 
@@ -29,11 +29,11 @@ def shortened(comparison: Comparison, most: int = MOST_ROWS) -> Comparison:
     kept = _kept(comparison.rows, most)
     rows = tuple(row for row in comparison.rows if row.key in kept)
     pairs = [pair for pair in comparison.verdicts if pair.a in kept and pair.b in kept]
-    said = (
+    message = (
         f"{len(rows)} of {len(comparison.rows)} rows are shown, the fastest settings of each workload and batch with "
         f"all their sizes, and {min(len(pairs), MOST_PAIRS)} of {len(comparison.verdicts)} pairs"
     )
-    note = Note(code="shortened", message=said, hint="see them all: paceline compare STUDY --json")
+    note = Note(code="shortened", message=message, hint="see them all: paceline compare STUDY --json")
     return replace(comparison, rows=rows, verdicts=tuple(pairs[:MOST_PAIRS]), notes=(*comparison.notes, note))
 
 
@@ -55,7 +55,7 @@ def explained(comparison: Comparison) -> frozenset[str] | None:
 
 
 def _of_fastest_settings(comparison: Comparison, most: int) -> list[Row]:
-    """Of each workload the fastest row, then others with the same settings, the fastest first.
+    """The fastest row of each workload, then other rows with the same settings, fastest first.
 
     Rows of one setting share a model of the step, so that few are fitted for them.
     """

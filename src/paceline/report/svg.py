@@ -16,16 +16,16 @@ from paceline.report.palette import GRID, INK, PAINTS, PAPER, SERIES, SOFT, edge
 
 NAMESPACE = "http://www.w3.org/2000/svg"
 WIDTH = 720
-"""Of every picture, in its own units: as wide as the text of a page."""
+"""The width of every picture, in its own units: as wide as the text of a page."""
 FONT = "system-ui, -apple-system, Segoe UI, Roboto, Helvetica, Arial, sans-serif"
 SIZE = 13
-"""Of letters."""
+"""The font size."""
 LETTER = 0.56 * SIZE
 """Width of a letter on average, in this font: what is set beside something must know how long it is."""
 DASHES = ("8 4", "8 3 2 3", "4 3", "14 4", "8 3 2 3 2 3", "4 3 1 3")
 DOTTED = "1.5 4"
 MARKERS = ("circle", "square", "triangle", "diamond", "wedge", "cross")
-"""Series are told apart without colour too."""
+"""Series differ without colour too."""
 MOST_TICKS = 7
 
 Attribute: TypeAlias = str | float | None
@@ -51,7 +51,7 @@ class Area:
 
 
 class Scale:
-    """From a value to a place, linear or by doublings."""
+    """Maps a value to a place, linearly or logarithmically."""
 
     def __init__(self, low: float, high: float, start: float, end: float, *, log: bool = False) -> None:
         self.low, self.high, self.log = low, high, log
@@ -64,17 +64,17 @@ class Scale:
         return self._start + at * (self._end - self._start)
 
     def inside(self, value: float) -> float:
-        """The same, of a value beyond the ends the place of the end."""
+        """The place of a value, clamped to the ends of the scale."""
         return self(min(max(value, self.low), self.high))
 
     def ticks(self, most: int = MOST_TICKS) -> list[float]:
         """Round values inside, no more than so many."""
         if self.log and self.high / self.low > 4:
             for steps in ((1, 2, 5), (1, 3), (1,)):
-                found = [value for value in _decades(self.low, self.high, steps) if self.low <= value <= self.high]
-                if len(found) <= most:
-                    return found if len(found) > 2 else _round_values(self.low, self.high, most)
-            return found[:: -(-len(found) // most)]
+                values = [value for value in _decades(self.low, self.high, steps) if self.low <= value <= self.high]
+                if len(values) <= most:
+                    return values if len(values) > 2 else _round_values(self.low, self.high, most)
+            return values[:: -(-len(values) // most)]
         return _round_values(self.low, self.high, most)
 
 
@@ -86,7 +86,7 @@ def _decades(low: float, high: float, steps: Sequence[int]) -> list[float]:
 def _round_values(low: float, high: float, most: int) -> list[float]:
     width = max(high - low, 1e-12)
     power = 10.0 ** math.floor(math.log10(width / most))
-    step = next(one * power for one in (1, 2, 5, 10) if width / (one * power) <= most)
+    step = next(digit * power for digit in (1, 2, 5, 10) if width / (digit * power) <= most)
     first, last = math.ceil(low / step - 1e-9), math.floor(high / step + 1e-9)
     return [float(f"{number * step:.12g}") for number in range(first, last + 1)]
 
@@ -108,7 +108,7 @@ def mark(tag: str, *inside: str, **attributes: Attribute) -> str:
 
 
 def _value(value: Attribute) -> str:
-    """Places to a tenth; nobody sees less."""
+    """Places are written to a tenth, which is finer than the eye sees."""
     return f"{round(value, 1):g}" if isinstance(value, float) else escape(str(value))
 
 
@@ -279,7 +279,7 @@ def _top(group: Sequence[int], places: Sequence[float], gap: float) -> float:
 
 
 def picture(label: str, height: float, parts: Iterable[str], *, patterns: Iterable[str] = ()) -> str:
-    """All parts on paper; `label` is what somebody hears who does not see it."""
+    """Put all parts on a background; `label` is the description for screen readers."""
     defined = "".join(patterns)
     head = (
         f'<svg xmlns="{NAMESPACE}" viewBox="0 0 {WIDTH} {height:g}" width="{WIDTH}" height="{height:g}" '

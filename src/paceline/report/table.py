@@ -19,7 +19,7 @@ from rich.text import Text
 GAP = 2
 """Blanks between two columns."""
 HANG = "  "
-"""Before the further lines of a name."""
+"""The indent of the further lines of a name."""
 LEAST_NAMES = 16
 """Characters that names are not wrapped below, as long as a table further down can take the numbers."""
 
@@ -95,5 +95,5 @@ def _block(columns: Sequence[Column], width: int) -> str:
 
 
 def _hung(text: str, room: int) -> str:
-    """Words over several lines, all but the first set in, so that rows can be told apart."""
+    """Wrap words over several lines and indent all but the first, so that rows stay distinct."""
     return textwrap.fill(text, room, subsequent_indent=HANG, break_long_words=False, break_on_hyphens=False)

@@ -29,12 +29,12 @@ from paceline.report.table import Column, draw
 from paceline.units import format_bytes
 
 WIDTH = 80
-"""Of a terminal that says nothing about itself."""
+"""The width of a terminal that reports none."""
 
 
 MOST_SENTENCES = 2
-"""Of an answer that is said before the table."""
-MORE = "(phases, CPU, memory, and warnings and fairness at length: add --all)"
+"""The most sentences of the answer before the table."""
+MORE = "(add --all for phases, CPU and memory, and for warnings and fairness in full)"
 
 
 def comparison_table(comparison: Comparison, width: int = WIDTH, *, details: bool = False) -> str:
@@ -73,37 +73,37 @@ def _parts(comparison: Comparison, names: Mapping[str, str], width: int) -> list
     ]
 
 
-def results_text(found: Comparison | Collectives, width: int = WIDTH, *, details: bool = False) -> str:
+def results_text(results: Comparison | Collectives, width: int = WIDTH, *, details: bool = False) -> str:
     """What was measured, whichever sort of study it was, the answer first."""
-    if isinstance(found, Collectives):
-        return f"{answer_lines(found, width)}\n\n{collectives_text(found, width)}"
-    return comparison_table(found, width, details=details)
+    if isinstance(results, Collectives):
+        return f"{answer_lines(results, width)}\n\n{collectives_text(results, width)}"
+    return comparison_table(results, width, details=details)
 
 
-def answer_lines(found: Comparison | Collectives, width: int) -> str:
+def answer_lines(results: Comparison | Collectives, width: int) -> str:
     """The verdict, and its caution beside it."""
-    sentences = _verdict(found)
+    sentences = _verdict(results)
     left = len(sentences) - MOST_SENTENCES
     more = f" ({left} more below.)" if left > 0 else ""
     lines = [paragraph(f"Answer: {' '.join(sentences[:MOST_SENTENCES])}{more}", width)]
-    if careful := cautions(found):
-        said = " ".join(careful)
-        lines.append(paragraph(f"Caution: {said[0].lower()}{said[1:]}", width))
+    if careful := cautions(results):
+        caution = " ".join(careful)
+        lines.append(paragraph(f"Caution: {caution[0].lower()}{caution[1:]}", width))
     return "\n".join(lines)
 
 
-def results_answer(found: Comparison | Collectives) -> str:
+def results_answer(results: Comparison | Collectives) -> str:
     """The answer and its caution in a sentence or some."""
-    return " ".join(results_sentences(found))
+    return " ".join(results_sentences(results))
 
 
-def results_sentences(found: Comparison | Collectives) -> list[str]:
-    """The same, one part after the other; the first is the one to remember."""
-    return [*_verdict(found), *cautions(found)]
+def results_sentences(results: Comparison | Collectives) -> list[str]:
+    """The answer and its cautions as a list; the first sentence is the most important."""
+    return [*_verdict(results), *cautions(results)]
 
 
-def _verdict(found: Comparison | Collectives) -> list[str]:
-    return collectives_sentences(found) if isinstance(found, Collectives) else answer_sentences(found)
+def _verdict(results: Comparison | Collectives) -> list[str]:
+    return collectives_sentences(results) if isinstance(results, Collectives) else answer_sentences(results)
 
 
 def report(
@@ -129,11 +129,11 @@ def report(
         width: of the page, in characters.
         details: as of `comparison_table`.
     """
-    asked = f"Study {study}: {question}" if question else f"Study {study}"
+    heading_line = f"Study {study}: {question}" if question else f"Study {study}"
     answered, measured = results_text(results, width, details=details).split("\n\n", 1)
-    parts = [answered, paragraph(asked, width), "## Measured", measured]
+    parts = [answered, paragraph(heading_line, width), "## Measured", measured]
     for heading, facts in (("## Machine", machines), ("## Environment", environments)):
-        if blocks := [_facts(one, width) for one in facts]:
+        if blocks := [_facts(block_facts, width) for block_facts in facts]:
             parts += [heading, *blocks]
     if command:
         parts += ["## Repeat it", f"    {command}"]
@@ -153,9 +153,9 @@ def measurement_table(comparison: Comparison, names: Mapping[str, str], width: i
         *([] if alike else [_column("runs", (shown_runs(row) for row in rows))]),
     ]
     table = draw(_names_column(rows, names), columns, width)
-    known = any(row.throughput and row.throughput.low is not None for row in rows)
+    has_intervals = any(row.throughput and row.throughput.low is not None for row in rows)
     legend = [f"{numbers.counted(rows[0].n_runs, 'run')} each"] if alike else []
-    legend += ["in brackets: 95 % interval of the mean over runs"] if known else []
+    legend += ["in brackets: 95 % interval of the mean over runs"] if has_intervals else []
     return "\n".join([table, paragraph(f"({'; '.join(legend)})", width)] if legend else [table])
 
 

@@ -88,7 +88,7 @@ PATH={tools}/bin:$PATH PYTHONPATH={shlex.quote(str(source.parent))} {tools}/bin/
         told = self._site.each_host(["sh", "-c", script + shlex.quote(environment.name)], passed_on, within_s=BUILD_S)
         for answer in told:
             if answer.code != 0:
-                last = answer.text.strip().splitlines()[-1:] or ["nothing was said"]
+                last = answer.text.strip().splitlines()[-1:] or ["no message"]
                 raise SiteError(
                     f"environment {environment.name} cannot be built on {answer.host}: {last[0]}",
                     hint=f"on {answer.host}: paceline env build {environment.name}",

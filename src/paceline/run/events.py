@@ -107,7 +107,7 @@ def _block(event: dict[str, Any]) -> dict[str, Any]:
 
 
 def samples_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
-    """Raw samples of all ranks: one row a rank and step; of a collective with the message's bytes."""
+    """Raw samples of all ranks: one row per rank and step; of a collective with the message's bytes."""
     phases = list(dict.fromkeys(name for events in ranks for block in events.blocks for name in block["phases"]))
     columns: dict[str, list[Any]] = {
         name: [] for name in ("rank", "step", "kind", "start_s", "wall_s", "cpu_s", "loss")
@@ -139,7 +139,7 @@ def _tells(block: dict[str, Any], name: str) -> bool:
 
 
 def layers_table(ranks: Sequence[RankEvents]) -> pa.Table | None:
-    """Layer times of all ranks: one row a rank, layer, quantity and step."""
+    """Layer times of all ranks: one row per rank, layer, quantity and step."""
     rows: dict[str, list[Any]] = {name: [] for name in ("rank", "layer", "what", "step", "seconds")}
     for events in ranks:
         for event in events.layers:

@@ -83,11 +83,11 @@ def _no_lock(descriptor: int) -> str | None:
     """Why an open file cannot be a lock that was made here, or None."""
     facts = os.fstat(descriptor)
     if not stat.S_ISREG(facts.st_mode):
-        return "it is no plain file"
+        return "it is not a regular file"
     if facts.st_nlink > 1:
-        return "it has other names: what is written to it would change another file"
+        return "it has other hard links: what is written to it would change another file"
     if not re.fullmatch(rb"\d*\n?", os.pread(descriptor, LONGEST + 1, 0)) or facts.st_size > LONGEST:
-        return "it is no lock of Paceline: it holds something else"
+        return "it is not a lock of Paceline: it has other contents"
     return None
 
 

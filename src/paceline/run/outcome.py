@@ -65,7 +65,7 @@ def judge(
                 stage=e.stage,
                 rank=e.rank,
                 log_tail=logs.get(f"worker{e.rank}", ()),
-                reason=f"worker{e.rank} ended well but reported {e.steps} of {wanted} steps",
+                reason=f"worker{e.rank} succeeded but reported {e.steps} of {wanted} steps",
             )
     return Outcome(kind=OutcomeKind.OK)
 
@@ -105,7 +105,7 @@ def _failure(ending: Ending, events: Sequence[RankEvents], logs: Logs, oom_kills
     elif code is not None and code < 0:
         reason = f"worker{guilty.rank} was killed by signal {-code}"
     else:
-        reason = f"worker{guilty.rank} ended with exit code {code} and no last word"
+        reason = f"worker{guilty.rank} ended with exit code {code} and reported no error"
     if code == EXIT_MEMORY:
         kind = OutcomeKind.OUT_OF_MEMORY
     elif code == -SIGKILL and oom_kills:

@@ -243,7 +243,7 @@ def _supervised(
         facts.doubts.append(
             Doubt(
                 code="stuck",
-                message=f"would not die: {', '.join(stuck)}",
+                message=f"could not be killed: {', '.join(stuck)}",
                 hint="it is stuck in the kernel; a restart of the machine ends it",
             )
         )

@@ -50,7 +50,7 @@ class KubernetesSite(RemoteSite):
     def state(self) -> SiteState:
         if not shutil.which("kubectl"):
             return SiteState(state="unavailable", reason="no program kubectl (and untested)", fix="install kubectl")
-        return SiteState(state="untested", reason="manifests are tested, a cluster was never at hand")
+        return SiteState(state="untested", reason="manifests are tested, but never on a cluster")
 
     def engine_knobs(self) -> dict[str, Knob]:
         return KNOBS

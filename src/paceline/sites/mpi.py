@@ -22,7 +22,7 @@ KNOBS = {
     "hosts": Knob(default="", doc="Hosts as mpirun knows them, separated by commas; empty: those of a hostfile."),
     "hostfile": Knob(default="", doc="File of hosts for mpirun, where `hosts` is empty; both empty: its allocation."),
     "mpirun": Knob(default="mpirun", doc="The program that starts MPI jobs."),
-    "options": Knob(default="", doc="Further options of mpirun."),
+    "options": Knob(default="", doc="Additional options of mpirun."),
 }
 
 
@@ -59,7 +59,7 @@ class MpiSite(CalledSite):
 
 
 def mpirun_command(cluster: ClusterChoice, *, is_open_mpi: bool, is_root: bool) -> list[str]:
-    """One agent a host, bound to nothing, so that its processes may use all cores; the variables travel by name."""
+    """One agent per host, bound to nothing, so that its processes may use all cores; the variables travel by name."""
     options, count = cluster.options, str(cluster.hosts)
     hosts = ",".join(host_list(cluster)[: cluster.hosts])
     if is_open_mpi:

@@ -25,7 +25,7 @@ KNOBS = {
     "partition": Knob(default="", doc="Partition to submit to; empty: the cluster's default."),
     "time_limit": Knob(default="", doc="Time limit of the submitted job, as sbatch takes it, e.g. '2:00:00'."),
     "gpus_per_node": Knob(default=0, minimum=0, doc="GPUs to ask for on each node."),
-    "options": Knob(default="", doc="Further options of sbatch (or of srun, inside an allocation)."),
+    "options": Knob(default="", doc="Additional options of sbatch (or of srun, inside an allocation)."),
 }
 
 
@@ -99,7 +99,7 @@ class SlurmSite(CalledSite):
         if self._output is None or not self._output.exists():
             return super().last_words()
         lines = self._output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-        return " / ".join(lines[-4:]) or "nothing was said"
+        return " / ".join(lines[-4:]) or "no message"
 
     def recall(self) -> None:
         super().recall()
@@ -117,7 +117,7 @@ def allocation() -> str | None:
 
 
 def srun_command(cluster: ClusterChoice, *, inside: bool) -> list[str]:
-    """One agent a node, free to use all cores that the job has there, beside other steps of the job."""
+    """One agent per node, free to use all cores that the job has there, beside other steps of the job."""
     count = str(cluster.hosts)
     further = shlex.split(cluster.options["options"]) if inside else []
     how = ["--nodes", count, "--ntasks", count, "--ntasks-per-node", "1", "--cpu-bind", "none", "--overlap"]

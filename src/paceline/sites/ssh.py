@@ -18,7 +18,7 @@ OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveI
 
 KNOBS = {
     "hosts": Knob(default="", doc="Hosts as ssh knows them, separated by commas; the first ones are used."),
-    "options": Knob(default="", doc="Further options of ssh, e.g. '-p 2222 -i key'."),
+    "options": Knob(default="", doc="Additional options of ssh, e.g. '-p 2222 -i key'."),
 }
 
 

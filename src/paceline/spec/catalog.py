@@ -218,7 +218,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
     },
     "measure": {
         "warmup_steps": Key(parse=_whole(0), default=10, axis=False, doc="Steps before measuring, kept apart."),
-        "steps": Key(parse=_whole(1), default=50, axis=False, doc="Measured steps a run."),
+        "steps": Key(parse=_whole(1), default=50, axis=False, doc="Measured steps per run."),
         "repeats": Key(
             parse=_repeats,
             default=Repeats(minimum=3, maximum=3),

@@ -41,7 +41,7 @@ def hint_after(folder: Path, monkeypatch: pytest.MonkeyPatch, *verdicts: str) ->
 def test_what_failed_is_to_be_run_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     hint = hint_after(tmp_path, monkeypatch, AGREES, NO_PROOF)
 
-    assert "the reasons stand above" in hint
+    assert "see the reasons above" in hint
     assert "--retry-failed" in hint
     assert "not ranked" not in hint
 
@@ -51,7 +51,7 @@ def test_what_is_not_comparable_ended_well_and_is_not_to_be_run_again(
 ) -> None:
     hint = hint_after(tmp_path, monkeypatch, AGREES, NOT_COMPARABLE)
 
-    assert "the reasons stand above" in hint
+    assert "see the reasons above" in hint
     assert "--retry-failed" not in hint
     assert "not ranked" in hint
 
@@ -68,6 +68,6 @@ def test_where_nothing_can_be_proved_there_are_no_reasons_and_nothing_to_retry(
 ) -> None:
     hint = hint_after(tmp_path, monkeypatch)
 
-    assert "stand above" not in hint
+    assert "reasons above" not in hint
     assert "--retry-failed" not in hint
     assert "paceline plan" in hint

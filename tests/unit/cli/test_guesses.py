@@ -75,9 +75,9 @@ def test_weights_that_are_dealt_out_take_another_step_than_copies(capsys: pytest
 def test_memory_of_a_guess_is_told_or_said_to_be_unknown(capsys: pytest.CaptureFixture[str]) -> None:
     asked = ["predict", "--device", "V100-SXM2", "--model", "vgg16", "--workers", "2", "--memory", "1GB"]
     assert main(asked) == 0
-    assert "A worker takes about" in capsys.readouterr().out
+    assert "Memory per worker: about" in capsys.readouterr().out
     assert main([*asked, "--strategy", "fsdp"]) == 0
-    assert "Not known: how much memory a worker takes" in capsys.readouterr().out
+    assert "Not known: the memory per worker" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize("flag", ["--picture", "--trace", "--chakra"])

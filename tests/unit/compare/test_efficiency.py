@@ -67,7 +67,7 @@ def test_failed_base_leaves_efficiency_unknown_with_the_reason():
     rows = rows_of([failed_record(workers=1), *(make_record(workers=2, repeat=r) for r in range(2))])
 
     assert rows[2].efficiency is None
-    assert "has no good run" in rows[2].efficiency_note
+    assert "has no successful run" in rows[2].efficiency_note
 
 
 def test_base_of_another_machine_does_not_count():

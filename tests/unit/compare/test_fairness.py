@@ -131,7 +131,7 @@ def test_the_largest_of_all_roundings_counts():
 def test_a_reference_that_does_not_tell_what_rounding_does_proves_nothing():
     proof = verdict(shows(), roundings=())
 
-    assert (proof.verdict, proof.reasons) == ("no proof", ("the reference does not tell what rounding amounts to",))
+    assert (proof.verdict, proof.reasons) == ("no proof", ("the reference does not report the effect of rounding",))
 
 
 def test_a_small_loss_is_no_truer_than_numbers_around_one():

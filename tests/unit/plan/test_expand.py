@@ -43,7 +43,7 @@ def test_unequal_shares_are_skipped_with_the_reason() -> None:
     expanded = expand(study({"workers_per_host": [1, 2]}, batch_global=7), catalog())
 
     assert [e.refusal is None for e in expanded] == [True, False]
-    assert "cannot be shared equally by 2 workers" in (expanded[1].refusal or "")
+    assert "cannot be divided equally among 2 workers" in (expanded[1].refusal or "")
 
 
 def test_more_cores_than_there_are_is_an_error_that_says_what_to_write() -> None:

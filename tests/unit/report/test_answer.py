@@ -122,7 +122,7 @@ def test_one_run_does_not_claim_to_be_sure():
 
 def test_it_is_said_when_nothing_ended_well():
     assert answer(compare([])) == "No answer yet: nothing was run."
-    assert "no trial has a good run (2 workers: failed" in answer(compare([failed_record()]))
+    assert "no trial has a successful run (2 workers: failed" in answer(compare([failed_record()]))
 
 
 def test_largest_size_comes_first_and_the_rest_is_counted():
@@ -172,7 +172,7 @@ def test_impossible_numbers_are_the_first_caution():
 def test_caution_says_when_time_is_simulated_or_a_configuration_has_no_good_run():
     assert cautions(compare(repeats(simulated=True))) == ["Times are simulated, not measured."]
     assert cautions(compare([*repeats(workers=1), failed_record(workers=2)])) == [
-        "1 of 2 configurations has no good run."
+        "1 of 2 configurations has no successful run."
     ]
 
 

@@ -65,4 +65,4 @@ def test_no_warnings_no_fold():
 
 
 def test_collectives_without_a_run_are_a_text_too():
-    assert "nothing was measured." in markdown(make_report(results=Collectives(tables=(), shared="", notes=())))
+    assert "Nothing was measured." in markdown(make_report(results=Collectives(tables=(), shared="", notes=())))

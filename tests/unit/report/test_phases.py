@@ -62,20 +62,20 @@ def test_what_comes_before_the_steps_is_one_sentence():
     line = apart_from_steps(*repeats(workers=1), *fused(compile_s=1.5))
 
     assert "set-up up to 2 s" in line.replace("2.00", "2")
-    assert "compilation in it 1.5" in line
+    assert "of which compilation 1.5" in line
     assert "(jax shard_map · 2 workers), first step up to" in line
 
 
 def test_compilation_is_in_the_set_up_or_in_the_first_step():
     line = apart_from_steps(*repeats(facts={"compile_in_first_step_s": 0.2}))
 
-    assert line.count("compilation in it") == 1
-    assert re.search(r"first step [^,]+, compilation in it 200 ms\.", line)
+    assert line.count("of which compilation") == 1
+    assert re.search(r"first step [^,]+, of which compilation 200 ms\.", line)
 
 
 def apart_from_steps(*records):
     text = whole_table(compare(records))
-    (paragraph,) = [one for one in text.split("\n\n") if one.startswith("Apart from the measured steps")]
+    (paragraph,) = [one for one in text.split("\n\n") if one.startswith("Outside the measured steps")]
     return " ".join(paragraph.split())
 
 

@@ -58,7 +58,7 @@ def test_a_second_name_of_another_file_is_refused(tmp_path: Path) -> None:
     target = precious(tmp_path)
     os.link(target, tmp_path / "lock")
 
-    with pytest.raises(SiteError, match="other names"):
+    with pytest.raises(SiteError, match="other hard links"):
         hold(tmp_path / "lock")
     assert_untouched(target)
 
@@ -66,7 +66,7 @@ def test_a_second_name_of_another_file_is_refused(tmp_path: Path) -> None:
 def test_a_file_with_other_content_is_not_overwritten(tmp_path: Path) -> None:
     target = precious(tmp_path)
 
-    with pytest.raises(SiteError, match="no lock of Paceline"):
+    with pytest.raises(SiteError, match="not a lock of Paceline"):
         hold(target)
     assert_untouched(target)
 

@@ -17,13 +17,13 @@ from paceline.units import format_bytes, format_seconds
 LEFT, SIDE, TOP, UPPER, LOWER, BETWEEN, BOTTOM, KEY = 84, 14, 40, 250, 170, 84, 52, 18
 HOW_TO_READ = (
     "Time of the slowest rank, median of a run's rounds; marks are means over runs, bars their 95 % intervals. Bus "
-    "bandwidth is as nccl-tests has it."
+    "bandwidth is as defined by nccl-tests."
 )
 
 
-def collective_figures(found: Collectives) -> list[Figure]:
+def collective_figures(collectives: Collectives) -> list[Figure]:
     """One figure of one framework's operations, or of one operation in several frameworks."""
-    groups = [tables for tables in charted([one for one in found.tables if one.sizes]) if tables]
+    groups = [tables for tables in charted([table for table in collectives.tables if table.sizes]) if tables]
     titles = [_title(tables) for tables in groups]
     return [
         _figure(name, title, tables)
@@ -48,7 +48,7 @@ def _figure(name: str, title: str, tables: Sequence[CollectiveTable]) -> Figure:
         parts += [dot(index, 20, y), text(32, y + 4.5, textwrap.shorten(words, 96))]
     times = [[(row.size, row.time) for row in table.sizes] for table in tables]
     rates = [[(row.size, row.busbw) for row in table.sizes] for table in tables]
-    parts += _panel(tables, times, upper, "time of an operation", format_seconds)
+    parts += _panel(tables, times, upper, "time per operation", format_seconds)
     parts += _panel(tables, rates, lower, "bus bandwidth", _rate)
     return Figure(
         name=name,
@@ -67,7 +67,9 @@ def _panel(
     form: Callable[[float], str],
 ) -> list[str]:
     sizes = sorted({size for curve in curves for size, _ in curve})
-    values = [end for curve in curves for _, one in curve for end in (one.value, one.low, one.high) if end]
+    values = [
+        end for curve in curves for _, estimate in curve for end in (estimate.value, estimate.low, estimate.high) if end
+    ]
     right = Scale(sizes[0], max(sizes[-1], sizes[0] * 2), area.left + 10, area.right - 10, log=True)
     up = Scale(min(values), max(*values, min(values) * 1.01), area.bottom, area.top, log=True)
     ticks = sizes[:: max(1, -(-len(sizes) // 8))]
@@ -75,21 +77,25 @@ def _panel(
     parts += upward(area, up, {value: form(value) for value in up.ticks()}, title)
     for index, (table, curve) in enumerate(zip(tables, curves, strict=True)):
         paint = series(index)
-        parts.append(path([(right(size), up(one.value)) for size, one in curve], stroke=paint, stroke_width=1.6))
-        for size, one in curve:
-            if one.low and one.high:
-                parts.append(line(right(size), up(one.low), right(size), up(one.high), stroke=paint, stroke_width=2))
-            words = told(f"{collective_title(table)}, {format_bytes(size)}: {form(one.value)}")
+        parts.append(
+            path([(right(size), up(estimate.value)) for size, estimate in curve], stroke=paint, stroke_width=1.6)
+        )
+        for size, estimate in curve:
+            if estimate.low and estimate.high:
+                parts.append(
+                    line(right(size), up(estimate.low), right(size), up(estimate.high), stroke=paint, stroke_width=2)
+                )
+            words = told(f"{collective_title(table)}, {format_bytes(size)}: {form(estimate.value)}")
             parts.append(
                 dot(
                     index,
                     right(size),
-                    up(one.value),
+                    up(estimate.value),
                     words,
                     size=3.5,
                     kind="mark",
                     data_row=table.key,
-                    data_value=repr(one.value),
+                    data_value=repr(estimate.value),
                 )
             )
     return parts

@@ -16,15 +16,15 @@ from paceline.units import format_count
 
 ROW, TOP, BOTTOM, SIDE = 44, 14, 52, 6
 FROM_ZERO = 0.6
-"""Where the slowest has less than this of the fastest the axis begins at zero; else dots would all lie on one place."""
+"""If the slowest row has less than this share of the fastest, the axis begins at zero; else dots would coincide."""
 ROOM_FOR_DOUBT = 1.3
 """Two runs can have an interval ten times their mean: beyond this it is cut, the rest not squeezed."""
 HOW_TO_READ = "Dots are means over runs, whiskers their 95 % intervals; further right is faster."
-"""All of these figures, said once."""
+"""The caption that all of these figures share."""
 
 
 def contest_figures(comparison: Comparison) -> list[Figure]:
-    """One figure a question that several rows answer; rows without a rival together, model by model."""
+    """One figure per question that several rows answer; rows without a rival together, model by model."""
     groups = _groups(comparison)
     titles = [_title(rows) for rows in groups]
     return [
@@ -60,11 +60,15 @@ def _figure(name: str, title: str, rows: Sequence[Row]) -> Figure:
     height = TOP + ROW * len(ordered) + BOTTOM
     area = Area(left=SIDE, top=TOP, right=WIDTH - SIDE, bottom=height - BOTTOM)
     scale = _scale([_speed(row) for row in ordered], area)
-    parts = across(area, scale, {value: format_count(value) for value in scale.ticks()}, "samples a second")
+    parts = across(area, scale, {value: format_count(value) for value in scale.ticks()}, "samples per second")
     for place, row in enumerate(ordered):
         parts += _row(place, row, area, scale)
     zero = [] if scale.low == 0 else ["The axis does not begin at zero."]
-    cut = ["An arrow: the interval goes on."] if any(_is_cut(_speed(row), scale) for row in ordered) else []
+    cut = (
+        ["An arrow: the interval extends beyond the axis."]
+        if any(_is_cut(_speed(row), scale) for row in ordered)
+        else []
+    )
     return Figure(
         name=name,
         title=title,
@@ -75,9 +79,9 @@ def _figure(name: str, title: str, rows: Sequence[Row]) -> Figure:
 
 
 def _scale(speeds: Sequence[Estimate], area: Area) -> Scale:
-    fastest, slowest = max(one.value for one in speeds), min(one.value for one in speeds)
-    high = min(max([fastest, *(one.high for one in speeds if one.high is not None)]), ROOM_FOR_DOUBT * fastest)
-    low = max(min([slowest, *(one.low for one in speeds if one.low is not None)]), slowest / ROOM_FOR_DOUBT)
+    fastest, slowest = max(speed.value for speed in speeds), min(speed.value for speed in speeds)
+    high = min(max([fastest, *(speed.high for speed in speeds if speed.high is not None)]), ROOM_FOR_DOUBT * fastest)
+    low = max(min([slowest, *(speed.low for speed in speeds if speed.low is not None)]), slowest / ROOM_FOR_DOUBT)
     if low < FROM_ZERO * high or len(speeds) == 1:
         return Scale(0.0, high * 1.03, area.left, area.right)
     room = max(0.1 * (high - low), 0.005 * high)
@@ -98,11 +102,11 @@ def _row(place: int, row: Row, area: Area, scale: Scale) -> list[str]:
         left, right = (scale(end) for end in ends)
         parts.append(line(left, y, right, y, stroke=SOFT, kind="whisker", stroke_width=2))
         parts += [
-            _arrow(x, y, end < given) if end != given else line(x, y - 5, x, y + 5, stroke=SOFT, stroke_width=2)
-            for x, end, given in zip((left, right), ends, (speed.low, speed.high), strict=True)
+            _arrow(x, y, end < wanted) if end != wanted else line(x, y - 5, x, y + 5, stroke=SOFT, stroke_width=2)
+            for x, end, wanted in zip((left, right), ends, (speed.low, speed.high), strict=True)
         ]
-    said = told(f"{row.label}: {words} samples/s")
-    return [*parts, dot(0, scale(speed.value), y, said, kind="mark", data_row=row.key, data_value=repr(speed.value))]
+    title = told(f"{row.label}: {words} samples/s")
+    return [*parts, dot(0, scale(speed.value), y, title, kind="mark", data_row=row.key, data_value=repr(speed.value))]
 
 
 def _arrow(x: float, y: float, rightward: bool) -> str:
@@ -120,7 +124,7 @@ def _speed(row: Row) -> Estimate:
 
 def _sheet(rows: Sequence[Row]) -> Sheet:
     return Sheet(
-        caption="Throughput over all workers, samples a second, with its 95 % interval",
+        caption="Throughput over all workers, samples per second, with its 95 % interval",
         fields=fields(label="trial", throughput="samples/s", runs="runs"),
         lines=tuple(
             Line(

@@ -17,7 +17,7 @@ class Figure:
     """One picture with its numbers."""
 
     name: str
-    """Of its files and of its place on a page: letters, digits, dashes; its patterns begin with it."""
+    """The name of its files and its anchor: letters, digits, dashes; its patterns begin with it."""
     title: str
     caption: str
     """How to read it, in sentences; "" where that is said already."""

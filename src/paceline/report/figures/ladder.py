@@ -13,16 +13,16 @@ from paceline.units import format_seconds
 
 ROW, BAR, TOP, BOTTOM, SIDE = 42, 14, 10, 52, 6
 HOW_TO_READ = (
-    "Modelled. Each rung takes one cause away, and all above it: the next bottleneck is the cause of the next rung."
+    "Modelled. Each rung removes one cause and all causes above it: the next bottleneck is the cause of the next rung."
 )
 AS_IT_IS = "as it is"
 
 
 def ladder_figures(explanations: Sequence[Explanation]) -> dict[str, Figure]:
     """Trial → its figure, for each that has a ladder."""
-    mine = [one for one in explanations if one.ladder]
-    names = names_for("ladder", [one.label for one in mine])
-    return {one.trial: _figure(name, one) for name, one in zip(names, mine, strict=True)}
+    laddered = [explained for explained in explanations if explained.ladder]
+    names = names_for("ladder", [explained.label for explained in laddered])
+    return {explained.trial: _figure(name, explained) for name, explained in zip(names, laddered, strict=True)}
 
 
 def _figure(name: str, explained: Explanation) -> Figure:
@@ -31,7 +31,9 @@ def _figure(name: str, explained: Explanation) -> Figure:
     height = TOP + ROW * len(rungs) + BOTTOM
     area = Area(left=SIDE, top=TOP, right=WIDTH - SIDE, bottom=height - BOTTOM)
     scale = Scale(0.0, max(step for _, step, _ in rungs) * 1.01, area.left, area.right)
-    parts = across(area, scale, {value: format_seconds(value) if value else "0" for value in scale.ticks()}, "a step")
+    parts = across(
+        area, scale, {value: format_seconds(value) if value else "0" for value in scale.ticks()}, "step time"
+    )
     for place, (cause, step, faster) in enumerate(rungs):
         top = area.top + ROW * place
         words = cause if cause == AS_IT_IS else f"{'and ' if place > 1 else ''}no {cause}"
@@ -61,8 +63,8 @@ def _figure(name: str, explained: Explanation) -> Figure:
             parts,
         ),
         sheet=Sheet(
-            caption="A step with this rung and all above it",
-            fields=fields(cause="without", step_without_s="a step", faster="times as fast"),
+            caption="Step time without this cause and all causes above it",
+            fields=fields(cause="without", step_without_s="step time", faster="times as fast"),
             lines=tuple(
                 Line(
                     key=explained.trial,

@@ -1,4 +1,7 @@
-"""Where a step goes: its phases as a bar for each row, all rows of a model on one axis. Hatched, so colour is spare."""
+"""The phases of a step as one bar per row, with all rows of a model on one axis.
+
+Phases are hatched, so the figure can be read without colour.
+"""
 
 from __future__ import annotations
 
@@ -48,7 +51,7 @@ class Part:
 
 
 def phase_figures(comparison: Comparison) -> list[Figure]:
-    """One figure a model."""
+    """One figure per model."""
     groups: dict[str, list[Row]] = {}
     for row in comparison.rows:
         if row.phases and row.step_s is not None:
@@ -105,7 +108,7 @@ def _figure(name: str, model: str, rows: Sequence[Row]) -> Figure:
         title=model,
         caption=f"Means over runs, ranks and steps; bars are as long as the step.{dashed}",
         svg=picture(
-            f"Phases of a step, {model}, a bar for each trial", height, [*key, *drawn], patterns=hatches(name, phases)
+            f"Phases of a step, {model}, one bar per trial", height, [*key, *drawn], patterns=hatches(name, phases)
         ),
         sheet=_sheet(rows, bars),
     )

@@ -31,7 +31,7 @@ MOST_NAMES = 10
 """Names that fit beside a panel; of more processes none is named."""
 LABEL = 14
 UNITS = ((2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"))
-HOW_TO_READ = "Of the last run; children are counted with their process. CPU is the mean since the sample before."
+HOW_TO_READ = "Of the last run; children are counted with their process. CPU is the mean since the previous sample."
 
 
 def resource_figures(comparison: Comparison, resources: Mapping[str, Sequence[UsageCurves]]) -> list[Figure]:
@@ -47,10 +47,12 @@ def resource_figures(comparison: Comparison, resources: Mapping[str, Sequence[Us
 def _figure(name: str, title: str, key: str, used: Sequence[UsageCurves]) -> Figure:
     upper = Area(left=LEFT, top=TOP, right=WIDTH - RIGHT, bottom=TOP + PANEL)
     lower = Area(left=LEFT, top=upper.bottom + BETWEEN, right=WIDTH - RIGHT, bottom=upper.bottom + BETWEEN + PANEL)
-    end = max(one.rss_bytes.t_s[-1] for one in used)
-    unit, name_of_unit = _unit(max(max(one.rss_bytes.values) for one in used))
-    parts = _panel([(one.process, one.cores) for one in used], upper, "CPU, cores", 1.0, end)
-    parts += _panel([(one.process, one.rss_bytes) for one in used], lower, f"memory, {name_of_unit}", unit, end)
+    end = max(process.rss_bytes.t_s[-1] for process in used)
+    unit, name_of_unit = _unit(max(max(process.rss_bytes.values) for process in used))
+    parts = _panel([(process.process, process.cores) for process in used], upper, "CPU, cores", 1.0, end)
+    parts += _panel(
+        [(process.process, process.rss_bytes) for process in used], lower, f"memory, {name_of_unit}", unit, end
+    )
     return Figure(
         name=name,
         title=title,
@@ -62,21 +64,21 @@ def _figure(name: str, title: str, key: str, used: Sequence[UsageCurves]) -> Fig
 
 
 def _unit(most: float) -> tuple[float, str]:
-    """In which a size has a few figures before the point."""
+    """The unit in which a size has a few digits before the point."""
     return next(((factor, name) for factor, name in UNITS if most >= factor), UNITS[-1])
 
 
 def _panel(curves: Sequence[tuple[str, Series]], area: Area, title: str, unit: float, end: float) -> list[str]:
-    most = max(max(one.values) for _, one in curves) / unit
+    most = max(max(curve.values) for _, curve in curves) / unit
     right = Scale(0.0, end, area.left, area.right)
     up = Scale(0.0, most * 1.05 or 1.0, area.bottom, area.top)
-    parts = across(area, right, {t: format_seconds(t) if t else "0" for t in right.ticks()}, "since the meter began")
+    parts = across(area, right, {t: format_seconds(t) if t else "0" for t in right.ticks()}, "since the meter started")
     parts += upward(area, up, {value: f"{value:g}" for value in up.ticks(4)}, title)
-    for index, (name, one) in enumerate(curves):
-        places = [(right(t), up(value / unit)) for t, value in zip(one.t_s, one.values, strict=True)]
+    for index, (name, curve) in enumerate(curves):
+        places = [(right(t), up(value / unit)) for t, value in zip(curve.t_s, curve.values, strict=True)]
         parts.append(mark("g", told(name), _curve(index, places, kind="mark", data_process=name)))
     if len(curves) <= MOST_NAMES:
-        ends = apart([up(one.values[-1] / unit) for _, one in curves], LABEL)
+        ends = apart([up(curve.values[-1] / unit) for _, curve in curves], LABEL)
         for index, ((name, _), y) in enumerate(zip(curves, ends, strict=True)):
             sample = [(area.right + 4, y), (area.right + 20, y)]
             parts.append(_curve(index, sample))
@@ -99,26 +101,26 @@ def _sheet(key: str, used: Sequence[UsageCurves]) -> Sheet:
             Line(
                 key=key,
                 cells=(
-                    word(one.process),
-                    number(one.mean_cores, _cores(one.mean_cores)),
-                    number(one.peak_cores, _cores(one.peak_cores)),
-                    number(one.peak_rss_bytes, format_bytes(one.peak_rss_bytes)),
+                    word(process.process),
+                    number(process.mean_cores, _cores(process.mean_cores)),
+                    number(process.peak_cores, _cores(process.peak_cores)),
+                    number(process.peak_rss_bytes, format_bytes(process.peak_rss_bytes)),
                 ),
             )
-            for one in used
+            for process in used
         ),
     )
 
 
 def _points(key: str, used: Sequence[UsageCurves]) -> Sheet:
     lines = [
-        Line(key=key, cells=(word(one.process), word(what), number(t, f"{t:.1f} s"), number(value, form(value))))
-        for one in used
-        for what, curve, form in (("cores", one.cores, _cores), ("rss_bytes", one.rss_bytes, format_bytes))
+        Line(key=key, cells=(word(process.process), word(what), number(t, f"{t:.1f} s"), number(value, form(value))))
+        for process in used
+        for what, curve, form in (("cores", process.cores, _cores), ("rss_bytes", process.rss_bytes, format_bytes))
         for t, value in zip(curve.t_s, curve.values, strict=True)
     ]
     return Sheet(
-        caption="CPU (cores) and resident memory over time; long curves keep the lowest and highest of each stretch",
+        caption="CPU (cores) and resident memory over time; long curves keep the minimum and maximum of each interval",
         fields=fields(process="process", what="what", t_s="time", value="value"),
         lines=tuple(lines),
     )

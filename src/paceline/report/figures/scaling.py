@@ -19,29 +19,30 @@ from paceline.units import format_count
 
 UPPER, LOWER, BETWEEN, BOTTOM = 300, 150, 84, 56
 PREDICTED = "Dashed with a band: modelled, 90 % interval."
-IDEAL = "Dotted: ideal, as many times the workers."
+IDEAL = "Dotted: ideal, linear speed-up."
 SIZE = re.compile(r"\d+ workers?( on \d+ hosts)?")
 """The part of a row's label that says its size."""
 MOST_CURVES = 6
-"""Of one figure, where its families could be dealt out to several."""
+"""The most curves of one figure whose families could be split over several figures."""
 
 
 def scaling_figures(comparison: Comparison, curves: Mapping[str, Sequence[Prediction]]) -> list[Figure]:
-    """One figure a model, batch and kind of scaling; each family in it is a curve. Networks share a figure, as long as
-    that does not crowd it.
+    """Draw one figure per model, batch and kind of scaling, with one curve per family.
+
+    Networks share a figure as long as that does not crowd it.
     """
     together: dict[str, list[ScalingFamily]] = {}
-    for one in families(comparison):
-        together.setdefault(_title(one.rows), []).append(one)
+    for family in families(comparison):
+        together.setdefault(_title(family.rows), []).append(family)
     groups: dict[str, dict[str, Sequence[Row]]] = {}
-    for title, mine in together.items():
-        several = len({one.rows[-1].network for one in mine}) > 1 and len(mine) <= MOST_CURVES
-        for one in mine:
-            network = one.rows[-1].network
+    for title, members in together.items():
+        several = len({family.rows[-1].network for family in members}) > 1 and len(members) <= MOST_CURVES
+        for family in members:
+            network = family.rows[-1].network
             whole = f"{title} · {network}" if network and not several else title
-            groups.setdefault(whole, {})[one.key] = one.rows
+            groups.setdefault(whole, {})[family.key] = family.rows
     names = names_for("scaling", [title.replace(" scaling", "") for title in groups])
-    return [_figure(name, title, mine, curves) for name, (title, mine) in zip(names, groups.items(), strict=True)]
+    return [_figure(name, title, rows, curves) for name, (title, rows) in zip(names, groups.items(), strict=True)]
 
 
 def _title(rows: Sequence[Row]) -> str:
@@ -54,8 +55,8 @@ def _title(rows: Sequence[Row]) -> str:
 
 def _name(rows: Sequence[Row], title: str) -> str:
     """What sets a family apart from others in a figure: its label without its size, and without what the title says."""
-    said = title.split(" · ")
-    parts = [part for part in rows[-1].label.split(" · ") if not SIZE.fullmatch(part) and part not in said]
+    in_title = title.split(" · ")
+    parts = [part for part in rows[-1].label.split(" · ") if not SIZE.fullmatch(part) and part not in in_title]
     return " · ".join(parts) or f"{rows[0].framework} {rows[0].strategy}"
 
 
@@ -70,7 +71,9 @@ class Drawn:
 
     @property
     def sizes(self) -> list[int]:
-        return sorted({*(row.workers for row in self.rows), *(one.conditions.workers for one in self.predictions)})
+        return sorted(
+            {*(row.workers for row in self.rows), *(prediction.conditions.workers for prediction in self.predictions)}
+        )
 
 
 def _figure(
@@ -83,10 +86,12 @@ def _figure(
         Drawn(name=_name(rows, title), key=key, rows=rows, predictions=tuple(curves.get(key, ())))
         for key, rows in groups.items()
     ]
-    fast, kept = [_throughput(one) for one in drawn], [_efficiency(one) for one in drawn]
-    top = max([1.0, *(one.high or one.value for curve in kept for one in curve.measured)])
-    parts = panel(fast, upper, title="samples a second", log=True, form=format_count)
-    parts += panel(kept, lower, title="efficiency", log=False, form=_percent, named=False, low=0.0, high=min(top, 1.3))
+    throughputs, efficiencies = [_throughput(family) for family in drawn], [_efficiency(family) for family in drawn]
+    top = max([1.0, *(point.high or point.value for curve in efficiencies for point in curve.measured)])
+    parts = panel(throughputs, upper, title="samples per second", log=True, form=format_count)
+    parts += panel(
+        efficiencies, lower, title="efficiency", log=False, form=_percent, named=False, low=0.0, high=min(top, 1.3)
+    )
     return Figure(
         name=name,
         title=title[0].upper() + title[1:],
@@ -102,7 +107,7 @@ def _throughput(family: Drawn) -> Curve:
     return Curve(
         name=family.name,
         measured=tuple(_point(row, numbers.known(row.throughput)) for row in family.rows),
-        predicted=tuple(point_of(one) for one in family.predictions),
+        predicted=tuple(point_of(prediction) for prediction in family.predictions),
         knee=knee(family.predictions) if family.predictions else None,
         ideal=tuple(CurvePoint(workers=count, value=per_worker * count) for count in family.sizes),
     )
@@ -111,9 +116,12 @@ def _throughput(family: Drawn) -> Curve:
 def _efficiency(family: Drawn) -> Curve:
     predicted = tuple(
         CurvePoint(
-            workers=one.conditions.workers, value=one.efficiency.value, low=one.efficiency.low, high=one.efficiency.high
+            workers=prediction.conditions.workers,
+            value=prediction.efficiency.value,
+            low=prediction.efficiency.low,
+            high=prediction.efficiency.high,
         )
-        for one in family.predictions
+        for prediction in family.predictions
     )
     return Curve(
         name=family.name,
@@ -138,37 +146,39 @@ def _percent(value: float) -> str:
 
 
 def _caption(drawn: Sequence[Drawn]) -> str:
-    predicted = [one for one in drawn if one.predictions]
-    marks = " and ".join(sorted({_source(row) for one in drawn for row in one.rows}))
+    predicted = [family for family in drawn if family.predictions]
+    marks = " and ".join(sorted({_source(row) for family in drawn for row in family.rows}))
     sentences = [
         f"Solid with marks: {marks}, means over runs with 95 % intervals.",
         *([PREDICTED] if predicted else []),
         IDEAL,
     ]
-    for one in predicted:
-        last = one.predictions[-1]
-        sentences.append(f"{one.name}: modelled efficiency {_where(knee(one.predictions), last.conditions.workers)}.")
+    for family in predicted:
+        last = family.predictions[-1]
+        sentences.append(
+            f"{family.name}: modelled efficiency {_where(knee(family.predictions), last.conditions.workers)}."
+        )
     far = {
-        f"{one.conditions.workers} workers are {one.extrapolated}."
+        f"{last.conditions.workers} workers are {last.extrapolated}."
         for family in predicted
-        for one in family.predictions[-1:]
-        if one.extrapolated
+        for last in family.predictions[-1:]
+        if last.extrapolated
     }
     return " ".join([*sentences, *sorted(far)])
 
 
-def _where(found: int | None, last: int) -> str:
-    """Of the knee."""
-    if found == 1:
+def _where(workers: int | None, last: int) -> str:
+    """Describe where the knee is."""
+    if workers == 1:
         return f"is below {_percent(KNEE)} from two workers on"
-    return f"stays above {_percent(KNEE)} {f'up to {found}' if found else f'throughout, up to {last}'} workers"
+    return f"stays above {_percent(KNEE)} {f'up to {workers}' if workers else f'throughout, up to {last}'} workers"
 
 
 def _sheet(drawn: Sequence[Drawn]) -> Sheet:
     lines = []
-    for one in drawn:
-        lines += [_measured_line(one.name, row) for row in one.rows]
-        lines += [_predicted_line(one.name, one.key, said) for said in one.predictions]
+    for family in drawn:
+        lines += [_measured_line(family.name, row) for row in family.rows]
+        lines += [_predicted_line(family.name, family.key, prediction) for prediction in family.predictions]
     return Sheet(
         caption="Throughput, speed-up and efficiency; of runs with 95 %, modelled with 90 % intervals",
         fields=fields(
@@ -197,21 +207,21 @@ def _measured_line(name: str, row: Row) -> Line:
     )
 
 
-def _predicted_line(name: str, base: str, one: Prediction) -> Line:
-    workers = one.conditions.workers
+def _predicted_line(name: str, base: str, prediction: Prediction) -> Line:
+    workers = prediction.conditions.workers
     return Line(
         key=f"{base} predicted {workers}",
         cells=(
             word(name),
-            word(one.by),
+            word(prediction.by),
             number(workers, str(workers)),
-            _predicted(one.throughput, 1, ""),
+            _predicted(prediction.throughput, 1, ""),
             word("-"),
-            _predicted(one.efficiency, 100, " %"),
+            _predicted(prediction.efficiency, 100, " %"),
         ),
     )
 
 
-def _predicted(said: Estimate, factor: float, unit: str) -> Cell:
-    value, low, high = (format_count(number * factor) for number in (said.value, *said.interval))
-    return Cell(text=f"{value}{unit} ({low}–{high})", value=said.value, low=said.low, high=said.high)
+def _predicted(estimate: Estimate, factor: float, unit: str) -> Cell:
+    value, low, high = (format_count(number * factor) for number in (estimate.value, *estimate.interval))
+    return Cell(text=f"{value}{unit} ({low}–{high})", value=estimate.value, low=estimate.low, high=estimate.high)

@@ -29,13 +29,13 @@ from paceline.units import format_seconds
 
 LEFT, SIDE, BOTTOM = 60, 6, 52
 TALLEST = 26
-"""Of a lane."""
+"""The largest height of a lane."""
 ROOM = 900
-"""Of all lanes together: with hundreds of ranks lanes get thin, the picture no longer."""
+"""The largest height of all lanes together: with hundreds of ranks lanes get thinner, not the picture taller."""
 THINNEST = 3.0
 HOW_TO_READ = (
-    "The measured step whose length is nearest to the median. What of the exchange is hidden behind computing is not "
-    "seen from outside: it is part of the phases that hide it."
+    "The measured step whose duration is closest to the median. Communication that is hidden behind computation cannot "
+    "be seen from outside: it is part of the phases that hide it."
 )
 
 
@@ -62,7 +62,7 @@ def _figure(name: str, title: str, key: str, spans: Sequence[Span]) -> Figure:
     end = max(span.start_s + span.duration_s for span in spans)
     scale = Scale(0.0, end * 1.01, area.left, area.right)
     parts = across(
-        area, scale, {value: format_seconds(value) if value else "0" for value in scale.ticks()}, "since its begin"
+        area, scale, {value: format_seconds(value) if value else "0" for value in scale.ticks()}, "since its start"
     )
     for rank, place in ranks.items():
         if deep >= SIZE or place % -(-SIZE // int(deep)) == 0:
@@ -90,7 +90,7 @@ def _figure(name: str, title: str, key: str, spans: Sequence[Span]) -> Figure:
 def _overlap(spans: Sequence[Span]) -> bool:
     """Whether a rank does two things at once, for which it needs two lanes."""
     ends: dict[int, float] = {}
-    for span in sorted(spans, key=lambda one: one.start_s):
+    for span in sorted(spans, key=lambda span: span.start_s):
         if span.start_s < ends.get(span.rank, 0.0) * (1 - 1e-9):
             return True
         ends[span.rank] = span.start_s + span.duration_s
@@ -125,10 +125,10 @@ def _sheet(key: str, spans: Sequence[Span]) -> Sheet:
     phases = list(dict.fromkeys(span.name for span in spans))
     lengths: dict[int, dict[str, float]] = {}
     for span in spans:
-        mine = lengths.setdefault(span.rank, {})
-        mine[span.name] = mine.get(span.name, 0.0) + span.duration_s
+        durations = lengths.setdefault(span.rank, {})
+        durations[span.name] = durations.get(span.name, 0.0) + span.duration_s
     return Sheet(
-        caption="Length of each phase of the step on each rank",
+        caption="Duration of each phase of the step on each rank",
         fields=(*fields(rank="rank"), *(Field(name=phase, header=phase) for phase in phases)),
         lines=tuple(
             Line(
@@ -136,20 +136,20 @@ def _sheet(key: str, spans: Sequence[Span]) -> Sheet:
                 cells=(
                     number(rank, f"rank {rank}"),
                     *(
-                        number(mine[phase], format_seconds(mine[phase])) if phase in mine else word("-")
+                        number(durations[phase], format_seconds(durations[phase])) if phase in durations else word("-")
                         for phase in phases
                     ),
                 ),
             )
-            for rank, mine in lengths.items()
+            for rank, durations in lengths.items()
         ),
     )
 
 
 def _points(key: str, spans: Sequence[Span]) -> Sheet:
     return Sheet(
-        caption="Begin and length of each phase of the step",
-        fields=fields(rank="rank", stream="stream", phase="phase", start="begin", seconds="length"),
+        caption="Start and duration of each phase of the step",
+        fields=fields(rank="rank", stream="stream", phase="phase", start="start", seconds="duration"),
         lines=tuple(
             Line(
                 key=key,

@@ -18,7 +18,7 @@ from paceline.sites.processes import cpu_seconds, tethered
 
 
 class Awake:
-    """One spinning process a core, tied to us like everything else.
+    """One spinning process per core, tied to us like everything else.
 
     The lowest priority is not enough: Linux shares a core between sessions first, and only then between the processes
     of one by their priorities. So they are in a control group that is idle as a whole, or else in a session that is.

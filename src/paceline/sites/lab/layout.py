@@ -115,7 +115,7 @@ def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float 
         cluster: what a trial asks for.
         cores: cores that we may use.
         quotas: whether control groups can be made, which hold a host to its share.
-        ceiling: bytes a second up to which links are true, from a measurement; None: not measured yet.
+        ceiling: bytes per second up to which links are true, from a measurement; None: not measured yet.
     """
     options = cluster.options
     share = options["core_share"] / options["dilation"]

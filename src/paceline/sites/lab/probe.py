@@ -1,7 +1,7 @@
 """Measure the links of a lab: `python -I -S probe.py WARM_S WINDOW_S INIT ADDRESS [INIT ADDRESS]…`.
 
 Runs as a program of its own, because it enters one network namespace after the other. Each host sends to the next one
-around the ring, so every link is measured in both directions. Prints one JSON list: bytes a second that arrived, and
+around the ring, so every link is measured in both directions. Prints one JSON list: bytes per second that arrived, and
 the round trip.
 """
 

@@ -297,7 +297,7 @@ def _own_file(path):
         return os.fdopen(number, "r+")
     if number is not None:
         os.close(number)
-    raise OSError(f"{path} is no plain file of ours: remove it, or set TMPDIR to a folder of your own")
+    raise OSError(f"{path} is not a regular file of ours: remove it, or set TMPDIR to a folder of your own")
 
 
 def _ports_to_choose():

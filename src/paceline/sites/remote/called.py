@@ -74,10 +74,10 @@ class CalledSite(RemoteSite):
     def last_words(self) -> str:
         """The end of what the program said."""
         if self._said is None:
-            return "nothing was said"
+            return "no message"
         self._said.seek(0)
         lines = self._said.read().decode(errors="replace").strip().splitlines()
-        return " / ".join(line.strip() for line in lines[-4:] if line.strip()) or "nothing was said"
+        return " / ".join(line.strip() for line in lines[-4:] if line.strip()) or "no message"
 
     def recall(self) -> None:
         program, self._program = self._program, None
