@@ -23,8 +23,8 @@ from rich.terminal_theme import SVG_EXPORT_THEME, TerminalTheme
 from paceline.cli import main as paceline
 from paceline.report.colours import STYLES, Words
 from paceline.report.text import results_text
+from paceline.snapshot import Snapshot
 from paceline.spec import load_study
-from paceline.workbench import Workbench
 
 ROOT = Path(__file__).parent.parent
 RECORDS = ROOT / "validation" / "records" / "frameworks.zip"
@@ -79,7 +79,7 @@ THEMES = {"light": LIGHT, "dark": SVG_EXPORT_THEME}
 
 def printed(folder: Path, columns: int) -> str:
     """What the command prints at a width, without colour: what a pipe gets."""
-    found = Workbench(load_study(folder / "frameworks.toml"), folder / "store").comparison()
+    found = Snapshot.of(load_study(folder / "frameworks.toml"), folder / "store").comparison
     return results_text(found, columns)
 
 

@@ -100,7 +100,7 @@ def _of_clusters(
         if batch_global is not None:
             share, rest = divmod(batch_global, cluster.workers)
             if rest or share == 0:
-                refusal = f"batch_global {batch_global} cannot be shared equally by {cluster.workers} workers"
+                refusal = f"batch_global {batch_global} cannot be divided equally among {cluster.workers} workers"
             choice = _with_batch(choice, max(share, 1))
         trial = Trial(
             workload=choice,
