@@ -21,7 +21,7 @@ from paceline.errors import SiteError
 from paceline.plan.process import Process
 from paceline.plan.trial import ClusterChoice
 from paceline.record import Record, Store
-from paceline.sites.lab import cgroups
+from paceline.sites.lab import cgroups, namespaces
 from paceline.sites.lab.site import KNOBS, LabSite
 from paceline.spec.study import Network
 from street import command_environment, paceline, run_study, study_of, to_toml
@@ -414,3 +414,30 @@ def test_without_root_it_works_in_a_user_namespace_and_dies_with_us_or_says_what
         if told != "says what is needed":
             assert all(one.isdigit() for one in told.split())
             assert_nothing_is_left(Path(folder))
+
+
+def test_a_host_whose_makers_death_went_unheard_ends_with_the_pipe_that_the_maker_held() -> None:
+    user = namespaces.OWN_USER if namespaces.privilege() == namespaces.AS_USER else ()
+    # Without --kill-child: as if `unshare` had died before it could ask for the signal.
+    made = subprocess.Popen(
+        ["unshare", *user, "--net", "--uts", "--pid", "--mount-proc", "--fork", "sh", "-c"]
+        + [namespaces.INIT.format(name="orphan", names="")],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=True,
+    )
+    assert made.stdin is not None
+    assert made.stdout is not None
+    with made.stdin, made.stdout:
+        assert made.stdout.readline() == b"ready\n"
+        host = psutil.Process(made.pid).children()[0]
+        made.kill()
+        made.wait()
+        alone = host.status()
+    deadline = time.monotonic() + PATIENCE_S
+    while host.is_running() and host.status() != psutil.STATUS_ZOMBIE:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+    assert alone != psutil.STATUS_ZOMBIE

@@ -31,9 +31,12 @@ echo reno > /proc/sys/net/ipv4/tcp_congestion_control
 echo 1 2>/dev/null > /proc/sys/net/ipv6/conf/default/disable_ipv6
 ip link set lo up
 echo ready
-sleep infinity &
-# Reaps whatever loses its parent in this namespace.
-while :; do wait; done
+# Ends with the process that made this host: `unshare` asks for a signal at its death, but a death between its fork and
+# that request goes unheard, and nobody would end this shell. Its input is a pipe that only the maker holds open.
+exec 3<&0
+cat <&3 >/dev/null &
+# Until then, reaps whatever loses its parent in this namespace.
+wait
 """
 
 NAMES = """\
@@ -88,8 +91,9 @@ class Namespace:
     def wait_until_gone(self) -> None:
         """Who holds the init ends after it, and the init after everything in its namespace."""
         self._popen.wait()
-        if self._popen.stdout is not None:
-            self._popen.stdout.close()
+        for pipe in (self._popen.stdin, self._popen.stdout):
+            if pipe is not None:
+                pipe.close()
 
 
 def hold(
@@ -111,7 +115,7 @@ def hold(
     script = INIT.format(name=name, names=NAMES.format(lines=lines) if addresses else "")
     popen = subprocess.Popen(
         tethered([*enter, *make, "sh", "-c", script]),
-        stdin=subprocess.DEVNULL,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         start_new_session=True,
