@@ -418,10 +418,10 @@ def test_without_root_it_works_in_a_user_namespace_and_dies_with_us_or_says_what
 
 def test_a_host_whose_makers_death_went_unheard_ends_with_the_pipe_that_the_maker_held() -> None:
     user = namespaces.OWN_USER if namespaces.privilege() == namespaces.AS_USER else ()
+    init = namespaces.INIT.format(name="orphan", names="")
     # Without --kill-child: as if `unshare` had died before it could ask for the signal.
     made = subprocess.Popen(
-        ["unshare", *user, "--net", "--uts", "--pid", "--mount-proc", "--fork", "sh", "-c"]
-        + [namespaces.INIT.format(name="orphan", names="")],
+        ["unshare", *user, "--net", "--uts", "--pid", "--mount-proc", "--fork", "sh", "-c", init],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
