@@ -174,4 +174,4 @@ def test_profiles_of_some_ranks_are_refused(tmp_path):
     ended = paceline(tmp_path, "import", "mine.toml", "rank0.json", "--as-run")
 
     assert ended.returncode == 1
-    assert "give one file for each rank" in ended.stderr
+    assert "give one file per rank" in ended.stderr
