@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from paceline.errors import PacelineError
 from paceline.explain.explanation import Explanation
@@ -18,14 +19,15 @@ from paceline.model.fitting.fit import family_of, fit
 from paceline.model.fitting.manner import manner_of
 from paceline.model.fitting.observe import Manner
 from paceline.model.fitting.problem import Evidence
-from paceline.model.validation.split import read_split, validate_family
-from paceline.model.validation.validate import Validation
 from paceline.plan import Trial
 from paceline.plan.capabilities import Capabilities
 from paceline.record import MEASUREMENT, Record, last_attempts
 from paceline.record.archive import read_archive
 from paceline.record.reading import Reading, open_store
 from paceline.workloads import MODELS, Graph, graph_of
+
+if TYPE_CHECKING:
+    from paceline.model.validation.validate import Validation
 
 
 def manner(trial: Trial) -> Manner:
@@ -110,6 +112,10 @@ def split_validation(path: Path, store: str | None = None) -> Validation:
     Raises:
         PacelineError: the file, or what it names, is not there or cannot be read.
     """
+    # Loads SciPy's statistics, half a second that every other answer can do without.
+    from paceline.model.validation import validate  # noqa: PLC0415
+    from paceline.model.validation.split import read_split, validate_family  # noqa: PLC0415
+
     split = read_split(path)
     results, without = [], []
     for evidence in evidence_of_records(measurements_in(Path(store) if store else path.parent / split.records)):
@@ -122,4 +128,4 @@ def split_validation(path: Path, store: str | None = None) -> Validation:
             without.append(f"{evidence.family.label}: {'nothing to predict' if not asked else 'nothing to fit on'}")
             continue
         results.append(validate_family(evidence, fitted, asked))
-    return Validation(groups=tuple(results), without_rows=tuple(without))
+    return validate.Validation(groups=tuple(results), without_rows=tuple(without))
