@@ -7,9 +7,9 @@ from pathlib import Path
 import numpy as np
 
 from paceline_worker import protocol
+from paceline_worker.frameworks.jax import training as adapter
 from paceline_worker.frameworks.jax.group import join
 from paceline_worker.frameworks.jax.phases import PHASES, stepper
-from paceline_worker.frameworks.jax import training as adapter
 from paceline_worker.phases import Steps
 
 job = protocol.load_job(os.environ)
