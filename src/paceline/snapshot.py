@@ -207,13 +207,16 @@ class Snapshot:
     @cached_property
     def comparison(self) -> Comparison:
         """All trials of the study, those without a record and those that cannot run here included."""
+        return self._compared(self.records, self.trials, self.fairness)
+
+    def _compared(self, records: Sequence[Record], trials: Sequence[Trial], fairness: Fairness) -> Comparison:
         return compare(
-            self.records,
-            trials=self.trials,
+            records,
+            trials=trials,
             skipped=self.skipped,
             margin=self.margin,
             across_machines=self.across_machines,
-            fairness=self.fairness,
+            fairness=fairness,
         )
 
     @cached_property
@@ -342,9 +345,7 @@ class Snapshot:
         tried = tuple({record.trial.id: record.trial for record in self._tries}.values())
         trials = [*self.trials, *tried]
         fairness = self._proved(records, tried) if tried else self.fairness
-        comparison = (
-            compare(records, trials=trials, skipped=self.skipped, fairness=fairness) if tried else self.comparison
-        )
+        comparison = self._compared(records, trials, fairness) if tried else self.comparison
         return Known(
             study=self.study,
             comparison=comparison,

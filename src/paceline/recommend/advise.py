@@ -103,13 +103,18 @@ def _sentence(ranking: Survey, ranked: Sequence[Recommendation], present: Choice
     if not ranked:
         return "No measured or modelled configuration meets the limits."
     first, best, goal = ranked[0], ranking.ranked[0], wish.goal
-    described = f"{first.choice.label}: {goal.text(first.value)} ({_source(best)}{_beyond(best)})"
+    described = f"{first.choice.label}: {goal.text(first.value)} ({_source(best)}{_beyond(best)}{_level(first)})"
     stays = best is ranking.present
     parts = [f"Stay with {described}." if stays else f"Choose {described}, {_gained(first.gain, present, goal)}."]
     if alike := sum(recommendation.tied for recommendation in ranked):
         parts.append(f"The first {alike + 1} cannot be told apart." if _at_the_top(ranked) else _some_tied(alike))
     parts += _unsure(best, wish)
     return " ".join(parts)
+
+
+def _level(recommendation: Recommendation) -> str:
+    """The level of the intervals beside it: tables of the same report show 95 %."""
+    return "" if recommendation.value.ends is None else f"; {recommendation.value.level:.0%} intervals"
 
 
 def _source(candidate: Candidate) -> str:

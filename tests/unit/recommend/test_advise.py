@@ -44,7 +44,7 @@ def test_the_best_that_is_in_use_already_is_kept():
     sentence = advise(known(), asked("workers<=2", present=trial_of(workers=2, batch=16).id)).sentence
 
     assert sentence.startswith("Stay with torch ddp · mlp · 2 workers · batch 16: ")
-    assert "(measured)" in sentence
+    assert "(measured; 90% intervals)" in sentence
 
 
 def test_what_cannot_be_told_apart_is_said_in_the_sentence():
@@ -182,3 +182,11 @@ def test_advice_is_plain_json():
 
     assert json.loads(json.dumps(found.to_json(), allow_nan=False))["ranked"][0]["strategy_class"] == "exact"
     assert candidate(1.0).strategy_class == "exact"
+
+
+def test_the_sentence_says_the_level_of_its_intervals_where_it_has_any():
+    there = known()
+    found = advise(there, asked())
+
+    assert found.ranked[0].value.ends is not None
+    assert "; 90% intervals)" in found.sentence

@@ -99,7 +99,9 @@ def _figure(name: str, model: str, rows: Sequence[Row]) -> Figure:
     area = Area(left=SIDE, top=deep, right=WIDTH - SIDE, bottom=height - BOTTOM)
     longest = max(sum(part.seconds for part in parts) for parts in bars.values())
     scale = Scale(0.0, longest * 1.01, area.left, area.right)
-    drawn = across(area, scale, {value: format_seconds(value) if value else "0" for value in scale.ticks()}, "a step")
+    drawn = across(
+        area, scale, {value: format_seconds(value) if value else "0" for value in scale.ticks()}, "step time"
+    )
     for place, row in enumerate(rows):
         drawn += _bar(name, row, bars[row.key], area.top + ROW * place, scale, area)
     dashed = " A dashed border: derived, not timed." if any(p.derived for parts in bars.values() for p in parts) else ""
@@ -183,6 +185,6 @@ def _sheet(rows: Sequence[Row], bars: Mapping[str, Sequence[Part]]) -> Sheet:
             )
     return Sheet(
         caption="Phases of a step with 95 % intervals",
-        fields=fields(label="trial", phase="phase", seconds="a step", share="share", by="by"),
+        fields=fields(label="trial", phase="phase", seconds="per step", share="share", by="by"),
         lines=tuple(lines),
     )
