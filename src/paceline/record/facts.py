@@ -53,6 +53,13 @@ class RankFacts:
         unit="s",
     )
     waits = Fact(flag, "True: the rank waits for its peers, or sleeps, inside its computing phases.")
+    threads_ran_s = Fact(number, "CPU time of all threads of the rank over its measured steps.", unit="s")
+    threads_waited_s = Fact(
+        number,
+        "How long threads of the rank were runnable while no core was free, over its measured steps, all threads"
+        " together.",
+        unit="s",
+    )
     bucket_bytes = Fact(
         numbers,
         "Sizes of the gradient buckets, in the order in which they are exchanged.",
