@@ -95,8 +95,7 @@ class Jax(Framework):
         collectives=dict.fromkeys(("all_reduce", "all_gather", "reduce_scatter", "send_recv"), "gloo by XLA"),
         knobs=KNOBS,
         layer_kinds=LAYER_KINDS,
-        # JAX has no input pipeline of its own: its users bring that of another framework, and would then be measured.
-        inputs=frozenset({"resident"}),
+        inputs=frozenset({"resident", "pipeline"}),
         phases=("data", "step"),
         startup_s=20.0,
         approximate=lambda knobs: "computes in bfloat16" if knobs["precision"] == "bf16" else None,

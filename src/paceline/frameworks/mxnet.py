@@ -144,7 +144,7 @@ class MXNet(Framework):
         collectives={"push_pull": "ps-lite"},
         knobs=KNOBS,
         layer_kinds=LAYER_KINDS,
-        inputs=frozenset({"resident"}),
+        inputs=frozenset({"resident", "pipeline"}),
         phases=("data", "step"),
         startup_s=6.0,
         refuses=_refuses,

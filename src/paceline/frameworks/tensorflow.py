@@ -84,6 +84,8 @@ def _refuses(trial: Trial) -> str | None:
         return "strategy mirrored is of one host; multi_worker_mirrored is of several"
     if strategy == "parameter_server" and (knobs["eager"] or knobs["jit_compile"]):
         return "strategy parameter_server runs a TensorFlow 1 graph, which is neither eager nor compiled by XLA"
+    if strategy == "parameter_server" and trial.workload.input != "resident":
+        return "strategy parameter_server runs a TensorFlow 1 graph, whose samples are in a variable of it"
     return None
 
 
@@ -127,7 +129,7 @@ class TensorFlow(Framework):
         collectives=dict.fromkeys(("all_reduce", "all_gather", "broadcast"), "gRPC"),
         knobs=KNOBS,
         layer_kinds=LAYER_KINDS,
-        inputs=frozenset({"resident"}),
+        inputs=frozenset({"resident", "pipeline"}),
         phases=("data", "step"),
         ports=_ports,
         startup_s=15.0,

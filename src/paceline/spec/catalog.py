@@ -173,7 +173,8 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "loader_workers": Key(
             parse=_whole(0),
             default=0,
-            doc="Processes a worker that feed the pipeline, on its cores; 0: the worker itself.",
+            doc="Loaders per worker that feed the pipeline, on its cores: processes (PyTorch, MXNet) or threads "
+            "(TensorFlow, JAX); 0: the worker itself.",
         ),
     },
     "framework": {
