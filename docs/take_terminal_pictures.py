@@ -79,8 +79,8 @@ THEMES = {"light": LIGHT, "dark": SVG_EXPORT_THEME}
 
 def printed(folder: Path, columns: int) -> str:
     """What the command prints at a width, without colour: what a pipe gets."""
-    found = Snapshot.of(load_study(folder / "frameworks.toml"), folder / "store").comparison
-    return results_text(found, columns)
+    comparison = Snapshot.of(load_study(folder / "frameworks.toml"), folder / "store").comparison
+    return results_text(comparison, columns)
 
 
 def picture(text: str, theme: TerminalTheme, columns: int, *, colour: bool = True) -> str:
