@@ -12,7 +12,7 @@ from typing import Any
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One claim and what was found."""
+    """One claim and its result."""
 
     name: str
     ratio: Mapping[str, float | None]
@@ -46,7 +46,7 @@ def say(message: str) -> None:
 
 
 def publish(claims: Sequence[Claim], *, as_json: bool, **further: Any) -> int:
-    """Print all claims, and in JSON what else is given by name; 0 if every one holds."""
+    """Print all claims, in JSON with the additional values given by name. Returns 0 if every claim holds."""
     if as_json:
         print(json.dumps({"rows": [claim.to_json() for claim in claims], **further}, indent=1))
     else:

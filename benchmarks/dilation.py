@@ -1,7 +1,7 @@
-"""The lab's claim about time dilation: n hosts held to 1/k of everything behave like n hosts that are k times slower.
+"""The lab's claim about time dilation: n hosts limited to 1/k of everything behave like n hosts k times slower.
 
-Runs studies/dilation.toml (or reads what is recorded of it) and prints the efficiency of two hosts at each k, and how
-far it is from that at k = 1. Dilated results may carry claims only where that bias is at most 10 %.
+Runs studies/dilation.toml (or reads its records) and prints the efficiency of two hosts at each k, and how far it is
+from that at k = 1. Dilated results may support claims only if that bias is at most 10 %.
 """
 
 from __future__ import annotations
@@ -44,9 +44,9 @@ def claims_of(groups: list[Runs]) -> list[Claim]:
     return claims
 
 
-def _efficiency(one: Runs, two: Runs) -> dict[int, float]:
-    """Round → throughput a worker among two over that of one alone."""
-    alone, together = one.by_round("throughput"), two.by_round("throughput")
+def _efficiency(one_host: Runs, two_hosts: Runs) -> dict[int, float]:
+    """Round → throughput per worker on two hosts ÷ that on one host."""
+    alone, together = one_host.by_round("throughput"), two_hosts.by_round("throughput")
     return {turn: together[turn] / alone[turn] / 2 for turn in together.keys() & alone.keys()}
 
 

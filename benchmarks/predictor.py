@@ -1,7 +1,7 @@
-"""How fast the predictor is: configurations a second, 4096 unequal workers, an event simulation of 1024 workers.
+"""How fast the predictor is: configurations per second, 4096 unequal workers, an event simulation of 1024 workers.
 
-Each beside SimPy's and networkx's version of the same step in the same run. ResNet-50 with DDP's buckets on a device as
-its data sheet has it: what is timed is the predictor, not the truth of its numbers.
+SimPy's and networkx's versions of the same step are timed in the same run. The step is ResNet-50 with DDP's buckets on
+a device described by its data sheet: the speed of the predictor is measured, not the accuracy of its numbers.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ SIMULATED_WORKERS = 1024
 
 
 def resnet50(batch: float = 32.0) -> tuple[Profile, Messages]:
-    """Layer by layer, as a V100's data sheet has it."""
+    """Times layer by layer, from the data sheet of a V100."""
     layers = cost(load_workload("resnet50", {})).layers
     rate = device("V100-SXM2").fp32_flops * 0.35
     profile = Profile(
@@ -47,7 +47,7 @@ def resnet50(batch: float = 32.0) -> tuple[Profile, Messages]:
 
 
 def typical_s(do: Callable[[], object], repeats: int = REPEATS) -> float:
-    """The median over repeats, after one that is not counted."""
+    """The median over repeats, after one repeat that is not counted."""
     do()
     taken = []
     for _ in range(repeats):
@@ -58,7 +58,7 @@ def typical_s(do: Callable[[], object], repeats: int = REPEATS) -> float:
 
 
 def simpy_step(profile: Profile, costs_s: np.ndarray, messages: Messages) -> float:
-    """The same step as SimPy would have it: a process that computes, one that sends."""
+    """The same step in SimPy: one process computes, another sends."""
     import simpy
 
     env = simpy.Environment()
@@ -85,7 +85,7 @@ def simpy_step(profile: Profile, costs_s: np.ndarray, messages: Messages) -> flo
 
 
 def networkx_step(profile: Profile, costs_s: np.ndarray, messages: Messages) -> float:
-    """The same step as a graph: its longest path."""
+    """The same step as the longest path of a graph."""
     import networkx as nx
 
     graph = nx.DiGraph()
@@ -106,12 +106,12 @@ def networkx_step(profile: Profile, costs_s: np.ndarray, messages: Messages) -> 
 
 
 def closed_form(profile: Profile, messages: Messages, costs_s: np.ndarray) -> float:
-    """Ours, for one configuration: what the others are compared with."""
+    """Our step time for one configuration, with which the others are compared."""
     return unequal(profile, messages, costs_s, np.ones(1))
 
 
 def configurations(count: int) -> dict[str, np.ndarray]:
-    """Workers, bandwidth, latency and batch, each drawn anew."""
+    """Random workers, bandwidths, latencies and batches."""
     generator = np.random.default_rng(0)
     return {
         "workers": generator.integers(2, 4097, count).astype(float),
@@ -122,7 +122,7 @@ def configurations(count: int) -> dict[str, np.ndarray]:
 
 
 def swept(profile: Profile, messages: Messages, asked: dict[str, np.ndarray]) -> np.ndarray:
-    """Step times of all configurations, from what a user asks for: a ring all-reduce of every bucket."""
+    """Step times of all configurations, from a user's inputs: a ring all-reduce of every bucket."""
     wire = Wire(alpha_s=asked["latency_s"], beta_s=1 / asked["bandwidth"])
     latency, whole = ring(0.0, asked["workers"], wire), ring(1.0, asked["workers"], wire)
     made = Sweep(
@@ -132,13 +132,13 @@ def swept(profile: Profile, messages: Messages, asked: dict[str, np.ndarray]) ->
 
 
 def peak_bytes() -> int:
-    """Of this program. Not `ru_maxrss`: that begins at what the parent held when it started us."""
+    """Peak memory of this program. `ru_maxrss` is not used, because it starts at the memory of the parent process."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     return next(int(line.split()[1]) * 1024 for line in status.splitlines() if line.startswith("VmHWM"))
 
 
 def unequal_alone() -> int:
-    """In a process of its own: seconds and peak memory of a step of WORKERS workers, all different."""
+    """Seconds and peak memory of a step of WORKERS workers, all different, in a separate process."""
     profile, messages = resnet50()
     slowness = np.random.default_rng(0).lognormal(0, 0.05, WORKERS)
     costs = 1e-4 + 1e-9 * messages.sizes

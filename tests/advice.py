@@ -169,7 +169,8 @@ def known(
 ) -> Known:
     """One family for each setting of the knobs."""
     families = [
-        [trial_of(one, workers=workers, batch=batch) for workers, batch in product((1, 2), batches)] for one in knobs
+        [trial_of(settings, workers=workers, batch=batch) for workers, batch in product((1, 2), batches)]
+        for settings in knobs
     ]
     records = records_of(trial for family in families for trial in family)
     return known_from(
@@ -181,6 +182,6 @@ def candidate(value: float, spread: float = 0.05, *, by: str = MODELLED, **chang
     """With an interval of so much in either direction."""
     trial = trial_of(**changes)
     runs = Runs(trial=trial, machine="here", fingerprint=None, measured=(), failed=(), retried=0)
-    found = promised(value, value / (1 + spread), value * (1 + spread))
+    throughput = promised(value, value / (1 + spread), value * (1 + spread))
     assert by != MEASURED
-    return Candidate(trial=trial, throughput=found, by=by, runs=runs)
+    return Candidate(trial=trial, throughput=throughput, by=by, runs=runs)

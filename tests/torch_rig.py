@@ -125,5 +125,5 @@ def read_events(folder: Path, rank: int) -> list[dict]:
 
 
 def only(events: list[dict], kind: str) -> dict:
-    (found,) = [event for event in events if event["event"] == kind]
-    return found
+    (event_of_kind,) = [event for event in events if event["event"] == kind]
+    return event_of_kind

@@ -38,7 +38,7 @@ LAYER_KINDS = frozenset(
 KNOBS = {
     # Median step, one thread, busy machine, both layouts in turn in one process: ResNet-20 (batch 32) 259 ms
     # channels-last and 301 ms channels-first, (batch 8) 57 and 59, AlexNet (8) 931 and 990.
-    "channels_last": Knob(default=True, doc="Images N, H, W, C in memory; off: N, C, H, W. No effect on other inputs."),
+    "channels_last": Knob(default=True, doc="Store images as N, H, W, C; off: N, C, H, W. No effect on other inputs."),
     "precision": Knob(
         default="fp32", choices=("fp32", "bf16"), doc="bf16: compute in bfloat16; weights, norms and loss stay fp32."
     ),
@@ -48,24 +48,24 @@ KNOBS = {
         default=16,
         minimum=0,
         maximum=30,
-        doc="Steps that may be started before an earlier one is awaited, as loops of users do; 0 waits for each.",
+        doc="Steps that may be started before an earlier one has ended, as in common training loops; 0: wait for each.",
     ),
     # CPU time a step of an MLP (batch 8) on two devices of one process: 72 ms as one vector, 5 ms as a tree.
     "flatten": Knob(
         default=None,
         type=bool,
         doc="Average all gradients as one vector; off: `pmean` of the tree. By default on between processes, where "
-        "gloo carries a tree slower, and off among devices of one process, where XLA carries a long vector slower.",
+        "gloo is slower with a tree, and off among devices of one process, where XLA is slower with a long vector.",
     ),
     "compilation_cache": Knob(
         default=False,
-        doc="Keep compiled programs on disk from run to run; JAX's default is off. Of several ranks JAX lets only the "
-        "first write; the others' are kept beside them. The fact compilation_cache says what was found.",
+        doc="Keep compiled programs on disk from run to run; JAX's default is off. JAX lets only the first of "
+        "several ranks write; those of the others are kept beside them. The fact compilation_cache tells the state.",
     ),
     "derive_phases": Knob(
         default=True,
-        doc="After the measured steps, time programs of parts of the step and give the differences as the fact "
-        "phases_derived. Costs the compilation of two or three more programs.",
+        doc="After the measured steps, time separate programs for parts of the step and report the differences as the "
+        "fact phases_derived. Two or three more programs have to be compiled.",
     ),
 }
 
@@ -82,7 +82,7 @@ class Jax(Framework):
             # Not `pmap`, which JAX keeps for old programs, and not jit over a sharded batch, which would make batch
             # norms see all ranks' samples: the workload leaves each rank its own.
             "shard_map": Strategy(
-                doc="One process per worker, gradients averaged explicitly over gloo; a lone worker is plain jit."
+                doc="One process per worker, gradients averaged explicitly over gloo; a single worker is plain jit."
             ),
             "shard_map_devices": Strategy(
                 one_process=True,

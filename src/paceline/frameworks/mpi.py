@@ -22,13 +22,13 @@ class Mpi(Framework):
     package = "mpi4py"
     needs_weights = False
     capabilities = Capabilities(
-        strategies={"ranks": Strategy(doc="One MPI rank a worker.")},
+        strategies={"ranks": Strategy(doc="One MPI rank per worker.")},
         data_parallel="ranks",
         knobs={
             "provider": Knob(
                 default="tcp",
                 choices=("tcp", "sockets", "verbs", "default"),
-                doc="How libfabric carries messages between hosts; default: what it chooses itself.",
+                doc="libfabric's provider for messages between hosts; default: its own choice.",
             ),
         },
         workloads=frozenset({"collective"}),

@@ -50,17 +50,17 @@ SHARED = "The scheduler and the servers share the cores of their host's workers.
 KNOBS = {
     "onednn": Knob(default=True, doc="Use oneDNN kernels; off: MXNet's own, several times slower on convolutions."),
     "static_alloc": Knob(
-        default=True, doc="Hybridize with static_alloc and static_shape: memory and plan are made once, not every step."
+        default=True, doc="Hybridize with static_alloc and static_shape: memory is planned once, not in every step."
     ),
     "bulk": Knob(
         default=15,
         minimum=1,
-        doc="Most operators handed to the engine as one; more cost less, but gradients leave later.",
+        doc="Most operators passed to the engine as one; more cost less, but gradients are sent later.",
     ),
     "engine": Knob(
         default="ThreadedEnginePerDevice",
         choices=("ThreadedEnginePerDevice", "ThreadedEngine", "NaiveEngine"),
-        doc="Who runs the operators; NaiveEngine: one after the other, where they are called.",
+        doc="The engine that runs operators; NaiveEngine: one after the other, in the calling thread.",
     ),
     "update_on_kvstore": Knob(
         default=None,
@@ -71,21 +71,21 @@ KNOBS = {
         default=None,
         type=int,
         minimum=1,
-        doc="Servers of dist_sync and dist_async, dealt out to the hosts; unset: one per host. MXNet's launcher starts "
-        "as many as workers, of which it has one per host.",
+        doc="Servers of dist_sync and dist_async, distributed over the hosts; unset: one per host. MXNet's launcher "
+        "starts as many servers as workers, and one worker per host.",
     ),
     "gradient_compression": Knob(
         default="none",
         choices=("none", "2bit"),
-        doc="2bit: each gradient goes to the servers as +threshold, -threshold or 0, and what is left is added to the "
-        "next one.",
+        doc="2bit: each gradient is sent to the servers as +threshold, -threshold or 0, and the remainder is added to "
+        "the next one.",
     ),
     "compression_threshold": Knob(
-        default=0.5, minimum=1e-9, doc="Of 2bit; MXNet compares it with gradients summed over a worker's batch."
+        default=0.5, minimum=1e-9, doc="For 2bit; MXNet compares it with gradients summed over a worker's batch."
     ),
     "derive_phases": Knob(
         default=True,
-        doc="After the measured steps, take some that wait after each part, and give their times as the fact "
+        doc="After the measured steps, take more steps that wait after each part, and report their times as the fact "
         "phases_derived.",
     ),
 }
@@ -119,24 +119,24 @@ class MXNet(Framework):
         strategies={
             "single": Strategy(max_workers=1, doc="One process, no exchange."),
             "kvstore_local": Strategy(
-                one_process=True, doc="Devices of one process; gradients are added up by the CPU's priority threads."
+                one_process=True, doc="Devices of one process; gradients are summed by the CPU's priority threads."
             ),
             "kvstore_device": Strategy(
-                one_process=True, doc="Devices of one process; gradients are added up on the devices, tensor by tensor."
+                one_process=True, doc="Devices of one process; gradients are summed on the devices, tensor by tensor."
             ),
             "dist_sync": Strategy(
                 exchange="server",
                 servers_per_host=1,
                 tensor_by_tensor=True,
                 doc=f"One process per worker, gradients averaged by ps-lite's servers. {SHARED} "
-                "A lone worker has none.",
+                "A single worker has none.",
             ),
             "dist_async": Strategy(
                 strategy_class="asynchronous",
                 sharing="asynchronous",
                 exchange="server",
                 servers_per_host=1,
-                doc=f"One process per worker; ps-lite's servers apply each gradient when it comes. {SHARED}",
+                doc=f"One process per worker; ps-lite's servers apply each gradient on arrival. {SHARED}",
             ),
         },
         data_parallel="dist_sync",

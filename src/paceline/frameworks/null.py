@@ -39,7 +39,7 @@ KNOBS: dict[str, Knob] = {
     "time": Knob(
         default="real",
         choices=("real", "law"),
-        doc="real: waits and moves bytes over sockets; law: same ranks, times drawn and marked simulated.",
+        doc="real: ranks wait and send bytes over sockets; law: same ranks, but times are drawn and marked simulated.",
     ),
     "input_s": _seconds(0.002, "Time to get the input of a step."),
     "input_per_sample_s": _seconds(0.0, "The same, for each sample of the worker's batch."),
@@ -50,7 +50,7 @@ KNOBS: dict[str, Knob] = {
     "crowding": Knob(
         default=0.0,
         minimum=0,
-        doc="More threads than cores: computing takes so much longer, and tells it as waiting for a core.",
+        doc="Emulates more threads than cores: computation takes longer by this share, reported as waiting for a core.",
     ),
     "burn": Knob(default=False, doc="Real time: keep the core busy while computing instead of sleeping."),
     "message_bytes": Knob(
@@ -58,7 +58,7 @@ KNOBS: dict[str, Knob] = {
         type=float,
         units=BYTES,
         minimum=0,
-        doc="Bytes exchanged a step; by default the model's gradient (4 bytes a trainable parameter).",
+        doc="Bytes exchanged per step; by default the model's gradient (4 bytes per trainable parameter).",
     ),
     "bucket_bytes": Knob(
         default=None,
@@ -68,7 +68,7 @@ KNOBS: dict[str, Knob] = {
         doc="The message is exchanged in pieces of this size; by default in one.",
     ),
     "alpha_s": _seconds(50e-6, "Latency of one message between neighbours."),
-    "beta_s_per_byte": Knob(default=GIGABIT_S_PER_BYTE, minimum=0, doc="Seconds a byte on a link; 8e-9 is 1 Gbit/s."),
+    "beta_s_per_byte": Knob(default=GIGABIT_S_PER_BYTE, minimum=0, doc="Seconds per byte on a link; 8e-9 is 1 Gbit/s."),
     "overlap": Knob(
         default=0.0,
         minimum=0,
@@ -76,11 +76,11 @@ KNOBS: dict[str, Knob] = {
         doc="Share of the backward pass, at its end, during which the exchange may run.",
     ),
     "update_s": _seconds(0.002, "Optimizer update."),
-    "overhead_s": _seconds(0.001, "What the framework itself costs a step."),
+    "overhead_s": _seconds(0.001, "The framework's own work per step."),
     "slow_rank": Knob(
         default=NO_RANK,
         minimum=NO_RANK,
-        doc="Rank that computes slower; -1, or a rank that is not there: none.",
+        doc="Rank that computes slower; none for -1 or a rank that does not exist.",
     ),
     "slow_factor": _factor("Multiplies the slow rank's compute time."),
     "jitter": Knob(default=0.0, minimum=0, doc="Standard deviation of the log of compute time, from step to step."),
@@ -93,7 +93,7 @@ KNOBS: dict[str, Knob] = {
     "run_jitter": Knob(
         default=0.0,
         minimum=0,
-        doc="Standard deviation of the log of compute time from run to run, alike on all ranks.",
+        doc="Standard deviation of the log of compute time from run to run, the same on all ranks.",
     ),
     "fault": Knob(default="none", choices=FAULTS, doc="What goes wrong on fault_rank at fault_step."),
     "fault_rank": Knob(default=0, minimum=0, doc="Rank on which it goes wrong."),
@@ -102,10 +102,10 @@ KNOBS: dict[str, Knob] = {
         default=DEFAULT_FAULT_BYTES,
         units=BYTES,
         minimum=0,
-        doc="fault = memory: so much is taken, then held.",
+        doc="fault = memory: bytes that are allocated and then held.",
     ),
 }
-"""Every knob of the law and of its faults. The defaults add up to 50 ms a step on one worker."""
+"""Every knob of the law and of its faults. The defaults add up to 50 ms per step on one worker."""
 
 
 class Null(Framework):

@@ -26,12 +26,12 @@ class Script(Framework):
     needs_weights = False
     capabilities = Capabilities(
         strategies={
-            "own": Strategy(doc="As the script itself does it; you say that its ranks exchange in every step."),
+            "own": Strategy(doc="The script's own; choose it if its ranks exchange in every step."),
             "own-approximate": Strategy(
-                strategy_class="approximate", doc="The same, where the exchange is compressed or not in every step."
+                strategy_class="approximate", doc="The same, if the exchange is compressed or not in every step."
             ),
             "own-asynchronous": Strategy(
-                strategy_class="asynchronous", doc="The same, where ranks do not wait for each other."
+                strategy_class="asynchronous", doc="The same, if ranks do not wait for each other."
             ),
         },
         data_parallel="own",
@@ -39,7 +39,7 @@ class Script(Framework):
             "hooks": Knob(
                 default="auto",
                 choices=("auto", "torch", "none"),
-                doc="torch: tell the steps by PyTorch's own hooks; none: the script marks them; auto: none if any of "
+                doc="torch: PyTorch's hooks find the steps; none: the script marks them; auto: none if any of "
                 "its files imports paceline_worker, else torch.",
             ),
         },

@@ -45,17 +45,19 @@ SERVER_ARGV = ("-m", "paceline_worker.frameworks.tensorflow.server")
 """How a parameter server is started; TF_CONFIG says the rest."""
 
 KNOBS = {
-    "onednn": Knob(default=True, doc="Use oneDNN kernels; off: Eigen's. TensorFlow's default is the processor's."),
+    "onednn": Knob(
+        default=True, doc="Use oneDNN kernels; off: Eigen's. TensorFlow's default depends on the processor."
+    ),
     "precision": Knob(
         default="fp32", choices=("fp32", "bf16"), doc="bf16: compute in bfloat16; weights, norms and loss stay fp32."
     ),
     "jit_compile": Knob(
         default=False,
-        doc="Compile the step with XLA; with peers, what is before and after the exchange. The first step pays for it.",
+        doc="Compile the step with XLA, in the first step; with peers, the parts before and after the exchange.",
     ),
-    "eager": Knob(default=False, doc="No tf.function: every operator is started from Python, as many users do."),
+    "eager": Knob(default=False, doc="No tf.function: every operator is started from Python, as in many programs."),
     "interop_threads": Knob(
-        default=1, minimum=1, doc="Threads for operators beside each other; at least one per device of the process."
+        default=1, minimum=1, doc="Threads for operators that run in parallel; at least one per device of the process."
     ),
     "bytes_per_pack": Knob(
         default=None,
@@ -66,12 +68,12 @@ KNOBS = {
     ),
     "unroll": Knob(
         default=True,
-        doc="Write an LSTM's steps one after the other; off: tf.while_loop, faster to trace and slower to run.",
+        doc="Unroll the steps of an LSTM; off: tf.while_loop, which is faster to trace and slower to run.",
     ),
     "derive_phases": Knob(
         default=True,
-        doc="After the measured steps, profile some more and give the fact phases_derived: by operators, or with "
-        "jit_compile, eager or peers (parameter servers excepted) by differences of programs of parts of the step.",
+        doc="After the measured steps, profile some more and report the fact phases_derived: by operators, or with "
+        "jit_compile, eager or peers (except parameter servers) by differences of programs for parts of the step.",
     ),
 }
 
@@ -106,10 +108,10 @@ class TensorFlow(Framework):
     package = "tensorflow-cpu"
     capabilities = Capabilities(
         strategies={
-            "single": Strategy(max_workers=1, doc="One process, one tf.function a step, no exchange."),
+            "single": Strategy(max_workers=1, doc="One process, one tf.function per step, no exchange."),
             "multi_worker_mirrored": Strategy(
                 doc="MultiWorkerMirroredStrategy: one process per worker, gradients averaged by a ring over gRPC in a "
-                "custom training loop; a lone worker is not wrapped."
+                "custom training loop; a single worker is not wrapped."
             ),
             "mirrored": Strategy(
                 one_process=True,

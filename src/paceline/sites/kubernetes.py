@@ -25,16 +25,16 @@ LABEL = "paceline.run/study"
 READY = "600s"
 
 KNOBS = {
-    "image": Knob(default="", doc="Image of the pods; has Python 3.8 or newer, and what building environments needs."),
+    "image": Knob(default="", doc="Image of the pods, with Python 3.8 or newer and the tools to build environments."),
     "kind": Knob(
         default=JOB,
         choices=(JOB, PYTORCH_JOB, MPI_JOB),
-        doc="What holds the pods: Kubernetes' own Job, or Kubeflow's PyTorchJob or MPIJob.",
+        doc="Resource that creates the pods: Kubernetes' own Job, or Kubeflow's PyTorchJob or MPIJob.",
     ),
     "namespace": Knob(default="default", doc="Namespace of the pods."),
-    "name": Knob(default="paceline", doc="Name of the Job; two studies at once need two."),
-    "memory": Knob(default="", doc="Memory of a pod as Kubernetes takes it, e.g. '16Gi'; empty: no limit."),
-    "gpus_per_node": Knob(default=0, minimum=0, doc="GPUs of a pod."),
+    "name": Knob(default="paceline", doc="Name of the Job; two studies at once need two names."),
+    "memory": Knob(default="", doc="Memory per pod in Kubernetes' format, e.g. '16Gi'; empty: no limit."),
+    "gpus_per_node": Knob(default=0, minimum=0, doc="GPUs per pod."),
 }
 
 

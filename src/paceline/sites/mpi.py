@@ -19,8 +19,8 @@ from paceline.sites.remote.site import host_list, short_of_hosts
 OPEN_MPI = "Open MPI"
 
 KNOBS = {
-    "hosts": Knob(default="", doc="Hosts as mpirun knows them, separated by commas; empty: those of a hostfile."),
-    "hostfile": Knob(default="", doc="File of hosts for mpirun, where `hosts` is empty; both empty: its allocation."),
+    "hosts": Knob(default="", doc="Host names for mpirun, separated by commas; empty: those of a hostfile."),
+    "hostfile": Knob(default="", doc="File of hosts for mpirun, if `hosts` is empty; both empty: its allocation."),
     "mpirun": Knob(default="mpirun", doc="The program that starts MPI jobs."),
     "options": Knob(default="", doc="Additional options of mpirun."),
 }

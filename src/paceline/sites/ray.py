@@ -18,10 +18,10 @@ from paceline.sites.remote.launch import agent_command
 
 KNOBS = {
     "address": Knob(
-        default="auto", doc="The running cluster as ray.init takes it; 'local': one is started on this machine."
+        default="auto", doc="Address of the running cluster, as for ray.init; 'local': start one on this machine."
     ),
-    "ray_python": Knob(default="python3", doc="A Python here that has the cluster's version of Ray."),
-    "cpus": Knob(default=0, minimum=0, doc="CPUs of a bundle; 0: as many as a host's workers have threads."),
+    "ray_python": Knob(default="python3", doc="A Python on this machine with the cluster's version of Ray."),
+    "cpus": Knob(default=0, minimum=0, doc="CPUs per bundle; 0: as many as the workers of a host have threads."),
 }
 
 

@@ -23,8 +23,8 @@ WAITING = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED", "SUSPE
 
 KNOBS = {
     "partition": Knob(default="", doc="Partition to submit to; empty: the cluster's default."),
-    "time_limit": Knob(default="", doc="Time limit of the submitted job, as sbatch takes it, e.g. '2:00:00'."),
-    "gpus_per_node": Knob(default=0, minimum=0, doc="GPUs to ask for on each node."),
+    "time_limit": Knob(default="", doc="Time limit of the submitted job, in sbatch's format, e.g. '2:00:00'."),
+    "gpus_per_node": Knob(default=0, minimum=0, doc="GPUs to request on each node."),
     "options": Knob(default="", doc="Additional options of sbatch (or of srun, inside an allocation)."),
 }
 

@@ -17,7 +17,7 @@ OPTIONS = ("-o", "BatchMode=yes", "-o", "ConnectTimeout=10", "-o", "ServerAliveI
 """Never ask for a password in the middle of a study; notice a dead connection within half a minute."""
 
 KNOBS = {
-    "hosts": Knob(default="", doc="Hosts as ssh knows them, separated by commas; the first ones are used."),
+    "hosts": Knob(default="", doc="Host names for ssh, separated by commas; the first ones are used."),
     "options": Knob(default="", doc="Additional options of ssh, e.g. '-p 2222 -i key'."),
 }
 

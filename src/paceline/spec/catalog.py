@@ -145,12 +145,12 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "model": Key(
             parse=_text,
             default=None,
-            doc="Model id, e.g. resnet20, or a Python file of yours that builds a graph; options in [workload.MODEL].",
+            doc="Model id, e.g. resnet20, or your Python file that builds a graph; options in [workload.MODEL].",
         ),
         "script": Key(
             parse=_text,
             default=None,
-            doc="Instead of a model: a training program of yours, a Python file beside the study.",
+            doc="Instead of a model: your training program, a Python file beside the study.",
         ),
         "arguments": Key(
             parse=_arguments,
@@ -161,10 +161,10 @@ SECTIONS: dict[str, dict[str, Key]] = {
             parse=_words,
             default="",
             axis=False,
-            doc="What the script reads beside the modules it imports: names or patterns, as one text.",
+            doc="Files that the script reads, besides the modules that it imports: names or patterns, as one text.",
         ),
-        "batch_per_worker": Key(parse=_whole(1), default=None, doc="Samples a worker and step: weak scaling."),
-        "batch_global": Key(parse=_whole(1), default=None, doc="Samples a step over all workers: strong scaling."),
+        "batch_per_worker": Key(parse=_whole(1), default=None, doc="Samples per worker and step: weak scaling."),
+        "batch_global": Key(parse=_whole(1), default=None, doc="Samples per step over all workers: strong scaling."),
         "input": Key(
             parse=_one_of("resident", "pipeline"),
             default="resident",
@@ -174,7 +174,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
             parse=_whole(0),
             default=0,
             doc="Loaders per worker that feed the pipeline, on its cores: processes (PyTorch, MXNet) or threads "
-            "(TensorFlow, JAX); 0: the worker itself.",
+            "(TensorFlow, JAX); 0: the worker itself does.",
         ),
     },
     "framework": {
@@ -186,23 +186,23 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "strategy": Key(
             parse=_text,
             default="data-parallel",
-            doc="How workers share the work; data-parallel: each framework's own default for it.",
+            doc="How workers share the work; data-parallel: each framework's own default for data parallelism.",
         ),
         "interpreter": Key(
             parse=_text,
             default=None,
             axis=False,
-            doc="Use this Python, as it is, instead of the pinned environment; of several: under [framework.NAME].",
+            doc="Use this Python, as it is, not the pinned environment; for several frameworks: in [framework.NAME].",
         ),
         "environment": Key(
             parse=_text,
             default=None,
             axis=False,
-            doc="Use this pinned environment instead of the framework's own; of several: under [framework.NAME].",
+            doc="Use this pinned environment, not the framework's own; for several frameworks: in [framework.NAME].",
         ),
     },
     "cluster": {
-        "site": Key(parse=_text, default="local", axis=False, doc="Where processes run; its settings: [cluster.SITE]."),
+        "site": Key(parse=_text, default="local", axis=False, doc="Where processes run; settings in [cluster.SITE]."),
         "hosts": Key(parse=_whole(1), default=1, doc="Number of hosts."),
         "workers_per_host": Key(parse=_whole(1), default=1, doc="Workers on each host."),
         "threads_per_worker": Key(parse=_whole(1), default=1, doc="Compute threads, and cores, of each worker."),
@@ -214,7 +214,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
             f"name: {', '.join(NETWORKS)}.",
         ),
         "oversubscribe": Key(
-            parse=_flag, default=False, axis=False, doc="Allow more threads than cores (to study just that)."
+            parse=_flag, default=False, axis=False, doc="Allow more threads than cores (to study that case)."
         ),
     },
     "measure": {
@@ -224,14 +224,14 @@ SECTIONS: dict[str, dict[str, Key]] = {
             parse=_repeats,
             default=Repeats(minimum=3, maximum=3),
             axis=False,
-            doc="Runs a trial: repeats = 5, or repeats = { min = 3, max = 12, until = '2%' }.",
+            doc="Runs per trial: repeats = 5, or repeats = { min = 3, max = 12, until = '2%' }.",
         ),
         "seed": Key(parse=_whole(0), default=0, doc="Seed of the initial weights and the data."),
         "layers": Key(
             parse=_flag,
             default=False,
             axis=False,
-            doc="Record times of single layers; see them: paceline export --format json --samples.",
+            doc="Record times of single layers; paceline export --format json --samples prints them.",
         ),
         "time_limit": Key(
             parse=_positive(SECONDS), default=900.0, axis=False, doc="A run is ended after this long, e.g. '10min'."
@@ -240,7 +240,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
             parse=_positive(BYTES),
             default=None,
             axis=False,
-            doc="A worker above this is ended; by default its share of 90 % of the free memory.",
+            doc="A worker that uses more than this is ended; by default its share of 90 % of the free memory.",
         ),
     },
 }

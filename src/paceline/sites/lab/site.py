@@ -39,7 +39,7 @@ KNOBS = {
         default=1.0,
         minimum=1.0,
         maximum=100.0,
-        doc="Time runs so many times slower: share ÷ k, bandwidth ÷ k, latency × k, so more hosts fit.",
+        doc="Slow motion by a factor k: share ÷ k, bandwidth ÷ k, latency × k, so that more hosts fit.",
     ),
     "topology": Knob(default="switch", choices=TOPOLOGIES, doc="One switch, or two racks joined by a spine."),
     "spine_bandwidth": Knob(
@@ -47,11 +47,11 @@ KNOBS = {
         type=float,
         units=BYTES_PER_SECOND,
         minimum=1.0,
-        doc="Rate between the two racks; by default that of a host's link.",
+        doc="Bandwidth between the two racks; by default that of a host's link.",
     ),
     "awake": Knob(
         default=True,
-        doc="Cores never sleep while a run goes on, so that a host is as fast alone as beside others.",
+        doc="Keep cores awake during a run, so that a host is as fast alone as beside others.",
     ),
     "fault": Knob(default=NONE, doc=f"What goes wrong, and at which step: {FORMS}."),
 }

@@ -26,7 +26,7 @@ PYTHON = Knob(default="python3", doc="Python 3.8 or newer on every host, for the
 INTERFACE = Knob(
     default=None,
     type=str,
-    doc="Network device that carries the exchange; by default the one by which a host is reached from here.",
+    doc="Network interface for the exchange; by default the one through which the host is reached from this machine.",
 )
 
 
