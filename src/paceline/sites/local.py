@@ -25,7 +25,7 @@ LEAST_WORKER_BYTES = 16 * 2**20
 
 
 class LocalSite(Site):
-    """One host: this one."""
+    """This machine as the only host."""
 
     name = "local"
 

@@ -28,7 +28,7 @@ class Asked(TypedDict):
     """The running cluster as ray.init takes it, or "local"."""
     hosts: int
     cpus: int
-    """Of each host."""
+    """CPUs of each host."""
     command: list[str]
     """What starts an agent."""
     variables: dict[str, str]

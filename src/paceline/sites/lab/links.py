@@ -17,7 +17,7 @@ NETEM_PACKETS = 100_000
 
 LARGEST_GSO = 65536
 HEADROOM = 2 * 1514
-"""Between the largest packet that TCP hands down and the bucket: headers are counted too."""
+"""Bytes between the largest packet that TCP hands down and the size of the bucket, which counts headers too."""
 
 
 def port(number: int) -> str:

@@ -33,7 +33,7 @@ echo 1 2>/dev/null > /proc/sys/net/ipv6/conf/default/disable_ipv6
 ip link set lo up
 echo ready
 # This shell ends with the process that made this host, because its input is a pipe that only the maker holds open. That
-# `unshare` asks for a signal when its parent dies is not enough: one that dies before the request is never noticed.
+# `unshare` has it killed when it dies itself is not enough: it may die after its fork, before it asked for that signal.
 exec 3<&0
 cat <&3 >/dev/null &
 # Until then it reaps the processes of this namespace that lose their parent.

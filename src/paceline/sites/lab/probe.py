@@ -28,7 +28,7 @@ class Probed(TypedDict):
     """What was measured from one host to the next."""
 
     bytes_per_s: float
-    """What arrived."""
+    """Rate at which bytes arrived."""
     round_trip_s: float
 
 

@@ -54,7 +54,7 @@ class CalledSite(RemoteSite):
     def spawn(self, command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """Start a program tied to us, with these variables beside ours."""
         if self._program_output is None:
-            self._program_output = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as we
+            self._program_output = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the site
         self._program_output.seek(0)
         self._program_output.truncate()
         return subprocess.Popen(
