@@ -77,7 +77,7 @@ def truth(name: str, network: Network) -> list[Claim]:
         except SiteError as error:
             say(f"{name} is refused: {error.message}")
             return []
-        for link in site.facts()["links"]:
+        for link in site.links():
             if link["asked_bytes_per_s"]:
                 achieved["bandwidth"].append(link["sent_bytes_per_s"] / link["asked_bytes_per_s"])
             if link["asked_round_trip_s"]:

@@ -29,7 +29,8 @@ from paceline.record import Record, summarize
 from paceline.run.inputs import prepare_inputs
 from paceline.run.worker_source import worker_folder
 from paceline.sites import tether
-from paceline.sites.local import LocalSite, usable_cores
+from paceline.sites.local import LocalSite
+from paceline.sites.remote.agent.cores import usable_cores
 from paceline.spec import Study, read_study
 from paceline.stats import mean_interval, plain_interval, ratio_interval
 from paceline.workbench import Workbench

@@ -1,6 +1,6 @@
-"""Pods of a Kubernetes cluster: a manifest is written, its pods wait, an agent is started in each with kubectl exec.
+"""Pods of a Kubernetes cluster: their manifest is applied, and an agent is started in each with kubectl exec.
 
-Untested: there is no cluster where this was written. The manifests are tested against Kubernetes' own schemas.
+Never run on a cluster: there was none where this was written. What the manifests ask for is tested.
 """
 
 from __future__ import annotations
@@ -10,19 +10,20 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import SiteState
 from paceline.sites.remote.launch import agent_command, program_version, through_pipes
-from paceline.sites.remote.link import Agent, in_parallel
+from paceline.sites.remote.link import in_parallel
+from paceline.sites.remote.requests import Agent
 from paceline.sites.remote.site import RemoteSite
 
 JOB, PYTORCH_JOB, MPI_JOB = "Job", "PyTorchJob", "MPIJob"
 LABEL = "paceline.run/study"
 READY = "600s"
+"""How long to wait for the pods, as kubectl takes it."""
 
 KNOBS = {
     "image": Knob(default="", doc="Image of the pods, with Python 3.8 or newer and the tools to build environments."),
@@ -55,7 +56,7 @@ class KubernetesSite(RemoteSite):
     def engine_knobs(self) -> dict[str, Knob]:
         return KNOBS
 
-    def engine_facts(self) -> dict[str, Any]:
+    def engine_facts(self) -> dict[str, object]:
         return {"engine": program_version(["kubectl", "version", "--client"])}
 
     def refusal(self, cluster: ClusterChoice) -> str | None:
@@ -98,8 +99,8 @@ def _kubectl(namespace: str, *arguments: str) -> str:
     return done.stdout
 
 
-def manifest(cluster: ClusterChoice) -> dict[str, Any]:
-    """What to apply: so many pods, on nodes of their own, that wait for their agents."""
+def manifest(cluster: ClusterChoice) -> dict[str, object]:
+    """The manifest of as many pods as hosts, each on a node of its own, that wait for their agents."""
     options = cluster.options
     kind, hosts = options["kind"], cluster.hosts
     about = {"name": options["name"], "namespace": options["namespace"]}
@@ -130,7 +131,7 @@ def manifest(cluster: ClusterChoice) -> dict[str, Any]:
             "metadata": about,
             "spec": {"runPolicy": {"cleanPodPolicy": "All"}, "pytorchReplicaSpecs": spec},
         }
-    # The launcher of an MPIJob only has to live as long as the workers, which are the hosts.
+    # The workers of an MPIJob are the hosts; its launcher only has to live as long as they do.
     launcher = _pod(cluster, container="launcher", labelled=False)
     return {
         "apiVersion": "kubeflow.org/v2beta1",
@@ -149,19 +150,19 @@ def manifest(cluster: ClusterChoice) -> dict[str, Any]:
 
 def _pod(
     cluster: ClusterChoice, *, container: str, restart: str | None = None, labelled: bool = True
-) -> dict[str, Any]:
+) -> dict[str, object]:
     options = cluster.options
-    wanted: dict[str, Any] = {"cpu": str(cluster.workers_per_host * cluster.threads_per_worker)}
+    wanted = {"cpu": str(cluster.workers_per_host * cluster.threads_per_worker)}
     wanted |= {"memory": options["memory"]} if options["memory"] else {}
     wanted |= {"nvidia.com/gpu": str(options["gpus_per_node"])} if options["gpus_per_node"] else {}
     labels = {LABEL: options["name"]} if labelled else {}
-    spec: dict[str, Any] = {
+    spec: dict[str, object] = {
         "containers": [
             {
                 "name": container,
                 "image": options["image"],
                 "command": _waiting(),
-                # As much as is asked for and no more: whole cores of its own, where the node's policy is static.
+                # Requests equal to limits: where the node's CPU policy is static, the pod gets whole cores of its own.
                 "resources": {"requests": wanted, "limits": wanted},
             }
         ],

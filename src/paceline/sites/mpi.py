@@ -1,4 +1,4 @@
-"""Hosts that mpirun reaches (OpenMPI, MPICH and their kin): one agent on each, as one MPI job."""
+"""Hosts that mpirun reaches (OpenMPI, MPICH and derivatives): one MPI job with one agent per host."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ import os
 import shlex
 import shutil
 import subprocess
-from typing import Any
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import SiteState
+from paceline.sites.remote.agent.channel import HOME, KEY
 from paceline.sites.remote.called import CalledSite
-from paceline.sites.remote.launch import HOME, KEY, agent_command, program_version
+from paceline.sites.remote.launch import agent_command, program_version
 from paceline.sites.remote.site import host_list, short_of_hosts
 
 OPEN_MPI = "Open MPI"
@@ -39,7 +39,7 @@ class MpiSite(CalledSite):
     def engine_knobs(self) -> dict[str, Knob]:
         return KNOBS
 
-    def engine_facts(self) -> dict[str, Any]:
+    def engine_facts(self) -> dict[str, object]:
         return {"engine": program_version([self._mpirun, "--version"]) if self._mpirun else None}
 
     def refusal(self, cluster: ClusterChoice) -> str | None:
@@ -59,7 +59,10 @@ class MpiSite(CalledSite):
 
 
 def mpirun_command(cluster: ClusterChoice, *, is_open_mpi: bool, is_root: bool) -> list[str]:
-    """One agent per host, bound to nothing, so that its processes may use all cores; the variables travel by name."""
+    """Start one agent per host, bound to no core, so that its processes may use all.
+
+    The variables are passed on by name: their values must not stand in a command line that everybody can read.
+    """
     options, count = cluster.options, str(cluster.hosts)
     hosts = ",".join(host_list(cluster)[: cluster.hosts])
     if is_open_mpi:

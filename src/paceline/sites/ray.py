@@ -1,4 +1,4 @@
-"""Nodes of a Ray cluster: a placement group spread over them, an agent in each bundle."""
+"""Nodes of a Ray cluster: a placement group is spread over them, and an agent is started in each bundle."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import json
 import shutil
 import subprocess
 from pathlib import Path
-from typing import Any
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob
@@ -42,7 +41,7 @@ class RaySite(CalledSite):
     def engine_knobs(self) -> dict[str, Knob]:
         return KNOBS
 
-    def engine_facts(self) -> dict[str, Any]:
+    def engine_facts(self) -> dict[str, object]:
         return {"engine": next((line for line in self.last_words().split(" / ") if line.startswith("Ray ")), "Ray")}
 
     def start_agents(self, cluster: ClusterChoice, variables: dict[str, str]) -> subprocess.Popen[bytes]:
@@ -50,13 +49,13 @@ class RaySite(CalledSite):
         python = shutil.which(options["ray_python"])
         if python is None:
             raise SiteError(f"no program {options['ray_python']}", hint="set ray_python under [cluster.ray]")
-        asked = {
+        asked: ray_driver.Asked = {
             "address": options["address"],
             "hosts": cluster.hosts,
             "variables": variables,
             "cpus": options["cpus"] or cluster.workers_per_host * cluster.threads_per_worker,
             "command": agent_command(options["python"]),
         }
-        # By a variable, not by the command line, which everybody on this machine can read.
-        # Isolated: its own folder has a module called ray.
+        # In a variable and not in the command line, which everybody on this machine can read.
+        # Isolated (-I), because the folder of the driver has a module called ray.
         return self.spawn([python, "-I", "-u", str(Path(ray_driver.__file__))], {ray_driver.ASKED: json.dumps(asked)})

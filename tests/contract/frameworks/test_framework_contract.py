@@ -255,7 +255,7 @@ def kill_when_stepping(folder: Path, rank: int) -> None:
         for path in folder.glob(f"scratch/*/*/events.{rank}.jsonl"):
             events = read_events(path, rank)
             if events.blocks:
-                os.kill(events.hello["pid"], signal.SIGKILL)
+                os.kill(events.hello.pid, signal.SIGKILL)
                 return
         time.sleep(0.2)
 

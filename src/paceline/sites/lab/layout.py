@@ -1,4 +1,4 @@
-"""From a cluster that a trial asks for to hosts and links of the lab, or the reason why not. Pure."""
+"""The hosts and links of the lab for the cluster of a trial, or why it cannot be emulated. Pure."""
 
 from __future__ import annotations
 
@@ -10,28 +10,28 @@ from paceline.sites.lab.faults import Fault, parse_fault
 
 MOST_HOSTS = 64
 NETWORK = "10.77.0"
-"""In namespaces of its own, so it collides with no network of the machine, nor with another lab."""
-FIRST_PORT = 20000
-"""Below the ports that the kernel gives out by itself: in a namespace of its own, a host's ports are free for sure."""
+"""The first three numbers of all addresses. They lie in namespaces of the lab, so they collide neither with a network
+of the machine nor with another lab."""
 LEAST_QUOTA = 0.1
-"""Of a core. The kernel gives no less than 1 ms a period, and a period above 10 ms would show in single steps."""
+"""The smallest part of a core: the kernel gives no less than 1 ms per period, and periods above 10 ms would show in
+single steps."""
 BURST_S = 2e-3
 """See `links.burst_bytes`."""
 MOST_AWAKE = 8
-"""Cores that are kept awake although no host is on them; a machine with many more would only get hot."""
+"""Cores that are kept awake even if no host is on them; of a machine with many more, all would only get hot."""
 TOPOLOGIES = ("switch", "racks")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabLink:
-    """One direction of a wire; both are alike."""
+    """One direction of a link; both directions are alike."""
 
     rate_bytes_per_s: float | None = None
-    """None: as fast as it is."""
+    """None: as fast as the machine can."""
     delay_s: float = 0.0
     jitter_s: float = 0.0
     burst_s: float = BURST_S
-    """So much time's worth of bytes passes at once."""
+    """Bytes that pass at once, as the time that they take at this rate."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,13 +42,13 @@ class LabHost:
     address: str
     cores: tuple[int, ...]
     quota: float | None
-    """Cores' worth of CPU time that it gets; None: all of its cores."""
+    """CPU time that it gets, as a number of cores; None: all of its cores."""
     rack: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """A cluster to be emulated, dilation applied."""
+    """A cluster to be emulated, with dilation applied."""
 
     hosts: tuple[LabHost, ...]
     link: LabLink
@@ -63,12 +63,12 @@ class Layout:
 
     @property
     def round_trip_s(self) -> float:
-        """Asked delay from host to host and back: over two links each way."""
+        """The delay that was asked for, from host to host and back, over two links each way."""
         return 4 * self.link.delay_s
 
 
 def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
-    """Hosts and links for a cluster that `refusal` has let pass."""
+    """Hosts and links for a cluster for which `refusal` gives no reason."""
     options, network = cluster.options, cluster.network
     share, dilation = options["core_share"], options["dilation"]
     racks = 2 if options["topology"] == "racks" else 1
@@ -78,7 +78,7 @@ def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
         LabHost(
             name=f"lab{number + 1}",
             address=f"{NETWORK}.{number + 1}",
-            # Dealt in turn, so that all cores carry the same load.
+            # Given out in turn, so that all cores carry the same load.
             cores=tuple(cores[(number * wanted + k) % len(cores)] for k in range(wanted)),
             quota=quota,
             rack=number % racks,
@@ -109,13 +109,13 @@ def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
 
 
 def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float | None) -> str | None:
-    """Why this machine cannot emulate that, with what to write instead; None if it can.
+    """Why this machine cannot emulate a cluster, with what to write instead; None if it can.
 
     Args:
         cluster: what a trial asks for.
         cores: cores that we may use.
-        quotas: whether control groups can be made, which hold a host to its share.
-        ceiling: bytes per second up to which links are true, from a measurement; None: not measured yet.
+        quotas: whether control groups can be made, which limit a host to its share.
+        ceiling: measured bytes per second up to which links are true; None: not measured yet.
     """
     options = cluster.options
     share = options["core_share"] / options["dilation"]
