@@ -1,7 +1,7 @@
 """AlexNet in one tower: Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014.
 
-Owns its architecture; knows kinds only through the builder. The widths are torchvision's (64, 192, 384, 256,
-256), without local response normalisation: 61,100,840 parameters, 94 % of them in three linear layers, which
+The module owns the architecture and uses layer kinds only through the builder. The widths are torchvision's (64, 192,
+384, 256, 256), without local response normalisation: 61,100,840 parameters, 94 % of them in three linear layers, which
 is why it is the classic workload for the exchange of gradients.
 """
 

@@ -1,7 +1,7 @@
-"""A user's own model: a Python file whose function `graph` builds a layer graph with our kinds, as the zoo's do.
+"""A user's own model: a Python file whose function `graph` builds a layer graph from the same layer kinds as `MODELS`.
 
-The file is executed in the host's interpreter. Whatever goes wrong in it is an error of the study, told with the
-file's name and line; nothing of it is imported by any framework, which see the graph only.
+The file is executed in the host's interpreter. Any error in it is reported as an error of the study, with the file's
+name and line. No framework imports the file: frameworks see only the graph.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from paceline.errors import SpecError, documented
 from paceline.workloads.builder import GraphBuilder
@@ -54,7 +53,7 @@ def load_graph_file(path: Path, options: Mapping[str, object]) -> Graph:
     return made
 
 
-def _function(path: Path, module: ModuleType) -> Callable[..., Any]:
+def _function(path: Path, module: ModuleType) -> Callable[..., object]:
     function = getattr(module, FUNCTION, None)
     if not inspect.isfunction(function):
         raise SpecError(

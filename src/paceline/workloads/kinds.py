@@ -1,6 +1,6 @@
-"""The list of layer kinds, and inference by name: what `builder` does forwards and `verify` does again.
+"""The list of layer kinds, and shape inference by name, which `builder` uses to build and `verify` uses to check.
 
-`KINDS` is the whole list: a new kind is one function, one line here, one method in `builder`, one case in
+`KINDS` is the complete list: a new kind is one function, one line here, one method in `builder`, one case in
 `cost`, and one case in each framework's builder in the worker.
 """
 
@@ -79,7 +79,7 @@ def check_input(given: Input) -> None:
 
 
 def verify(graph: Graph) -> None:
-    """Infer every layer again and raise SpecError where the graph says otherwise.
+    """Infer every layer again and raise SpecError where the graph differs from the result.
 
     For graphs that did not come from `GraphBuilder`, such as JSON written by hand.
     """
@@ -90,8 +90,8 @@ def verify(graph: Graph) -> None:
         inferred = infer(layer.kind, layer.name, sources, layer.attributes)
         if inferred.shape != layer.shape:
             raise SpecError(f"layer '{layer.name}' ({layer.kind}) gives {inferred.shape}, not {layer.shape}")
-        for said, meant in ((layer.parameters, inferred.parameters), (layer.buffers, inferred.buffers)):
-            if [(p.name, p.shape) for p in said] != [(p.name, p.shape) for p in meant]:
+        for listed, expected in ((layer.parameters, inferred.parameters), (layer.buffers, inferred.buffers)):
+            if [(p.name, p.shape) for p in listed] != [(p.name, p.shape) for p in expected]:
                 raise SpecError(f"layer '{layer.name}' ({layer.kind}) lists other tensors than its kind has")
         check_tokens(graph.input, layer.name, layer.kind, layer.inputs, layer.attributes)
         shapes[layer.name] = layer.shape

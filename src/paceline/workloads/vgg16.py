@@ -1,6 +1,7 @@
 """VGG-16: Simonyan and Zisserman, "Very deep convolutional networks", 2015, table 1, column D.
 
-Owns its architecture; knows kinds only through the builder. No batch norm, 138,357,544 parameters.
+The module owns the architecture and uses layer kinds only through the builder. The model has no batch norm and
+138,357,544 parameters.
 """
 
 from __future__ import annotations
