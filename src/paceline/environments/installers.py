@@ -107,9 +107,9 @@ class Installation:
         return self.folder / "bin" / "python"
 
 
-def available_tools(wanted: Iterable[Tool] = TOOLS) -> list[Tool]:
-    """The wanted tools that this machine has; pip comes with Python."""
-    return [tool for tool in wanted if tool != "uv" or find_uv()]
+def available_tools(tools: Iterable[Tool] = TOOLS) -> list[Tool]:
+    """Those of the tools that this machine has; pip comes with Python."""
+    return [tool for tool in tools if tool != "uv" or find_uv()]
 
 
 def install(tool: Tool, what: Installation) -> None:

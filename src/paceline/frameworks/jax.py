@@ -103,9 +103,9 @@ class Jax(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One worker a slot.
+        """One worker per slot.
 
-        NPROC is the size of XLA's thread pool, read when its client is made; there is no other way to say it.
+        NPROC sets the size of XLA's thread pool, which reads it when its client is created; there is no other setting.
         """
         threads = trial.cluster.threads_per_worker * trial.workers // trial.ranks
         env = {"JAX_PLATFORMS": trial.cluster.device, "NPROC": str(threads)}

@@ -110,8 +110,8 @@ def _where(path: Path, error: BaseException) -> str:
     """The last line of the user's own files on the way to the error."""
     folder = path.resolve().parent
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename == str(path) or _is_own(frame.filename, folder)]
-    return f"{own[-1].filename}, line {own[-1].lineno}" if own else str(path)
+    own_frames = [frame for frame in frames if frame.filename == str(path) or _is_own(frame.filename, folder)]
+    return f"{own_frames[-1].filename}, line {own_frames[-1].lineno}" if own_frames else str(path)
 
 
 def _is_own(file: str, folder: Path) -> bool:

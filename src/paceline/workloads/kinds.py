@@ -53,9 +53,9 @@ def infer(kind: str, name: str, shapes: Sequence[Shape], attributes: Mapping[str
     function = KINDS[kind]
     where = f"layer '{name}' ({kind})"
     checked = checked_options(function, attributes, owner=where, word="attribute")
-    wanted = _num_inputs(function)
-    if wanted is not None and len(shapes) != wanted:
-        raise SpecError(f"{where} takes {wanted} input, not {len(shapes)}")
+    num_inputs = _num_inputs(function)
+    if num_inputs is not None and len(shapes) != num_inputs:
+        raise SpecError(f"{where} takes {num_inputs} input, not {len(shapes)}")
     try:
         return function(*shapes, **checked)
     except ValueError as impossible:
@@ -113,9 +113,9 @@ def check_tokens(
 
 def check_logits(given: Input, name: str, shape: Shape) -> None:
     """Raise SpecError unless a loss can be taken of a layer of this shape."""
-    wanted = (given.classes,) if given.target == "label" else (*given.shape, given.classes)
-    if shape != wanted:
-        raise SpecError(f"loss of '{name}': logits of shape {shape}, but {given.target} needs {wanted}")
+    expected = (given.classes,) if given.target == "label" else (*given.shape, given.classes)
+    if shape != expected:
+        raise SpecError(f"loss of '{name}': logits of shape {shape}, but {given.target} needs {expected}")
 
 
 def _num_inputs(function: Callable[..., Inferred]) -> int | None:

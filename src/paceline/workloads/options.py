@@ -55,14 +55,14 @@ def checked_options(
     return {name: _checked(value, types[name], f"{owner}: {word} '{name}'") for name, value in options.items()}
 
 
-def _checked(value: object, wanted: object, where: str) -> OptionValue:
+def _checked(value: object, expected: object, where: str) -> OptionValue:
     # `type() is` and not only isinstance: True is an int to Python but not to a reader.
-    if wanted is float and isinstance(value, (int, float)) and type(value) in (int, float):
+    if expected is float and isinstance(value, (int, float)) and type(value) in (int, float):
         return float(value)
-    if wanted in (int, bool, str) and isinstance(value, (int, str)) and type(value) is wanted:
+    if expected in (int, bool, str) and isinstance(value, (int, str)) and type(value) is expected:
         return value
-    if wanted in (tuple[int, ...], tuple[int, int]) and isinstance(value, (list, tuple)):
-        right_length = wanted == tuple[int, ...] or len(value) == 2
+    if expected in (tuple[int, ...], tuple[int, int]) and isinstance(value, (list, tuple)):
+        right_length = expected == tuple[int, ...] or len(value) == 2
         if right_length and all(type(item) is int for item in value):
             return tuple(value)
-    raise SpecError(f"{where} must be {_TYPE_NAMES[wanted]}, not {value!r}")
+    raise SpecError(f"{where} must be {_TYPE_NAMES[expected]}, not {value!r}")
