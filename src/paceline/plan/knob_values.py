@@ -31,7 +31,7 @@ def integer(values: KnobValues, name: str) -> int:
 
 def optional_integer(values: KnobValues, name: str) -> int | None:
     """The value of a knob that is a whole number or not set."""
-    value = values[name]
+    value = values.get(name)
     assert value is None or isinstance(value, int), f"{name} should be a whole number, not {value!r}"
     return value
 
@@ -45,13 +45,20 @@ def number(values: KnobValues, name: str) -> float:
 
 def optional_number(values: KnobValues, name: str) -> float | None:
     """The value of a knob that is a number or not set."""
-    value = values[name]
+    value = values.get(name)
     assert value is None or isinstance(value, (int, float)), f"{name} should be a number, not {value!r}"
     return value
 
 
 def text(values: KnobValues, name: str) -> str:
     """The value of a knob that is a text."""
-    value = values[name]
-    assert isinstance(value, str), f"{name} should be a text, not {value!r}"
+    value = optional_text(values, name)
+    assert value is not None, f"{name} should be a text, and is not set"
+    return value
+
+
+def optional_text(values: KnobValues, name: str) -> str | None:
+    """The value of a knob that is a text or not set."""
+    value = values.get(name)
+    assert value is None or isinstance(value, str), f"{name} should be a text, not {value!r}"
     return value

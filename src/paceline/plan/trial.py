@@ -91,7 +91,7 @@ class ClusterChoice:
     """Links between hosts; None: not changed."""
     oversubscribe: bool
     """Whether the study allows more threads than cores."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: KnobValues = field(default_factory=dict)
     """Every knob of the site with its value, defaults included."""
 
     @property

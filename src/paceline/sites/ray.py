@@ -10,6 +10,7 @@ from typing import Any
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob
+from paceline.plan.knob_values import text
 from paceline.plan.trial import ClusterChoice
 from paceline.sites import ray_driver
 from paceline.sites.base import SiteState
@@ -47,7 +48,7 @@ class RaySite(CalledSite):
 
     def start_agents(self, cluster: ClusterChoice, variables: dict[str, str]) -> subprocess.Popen[bytes]:
         options = cluster.options
-        python = shutil.which(options["ray_python"])
+        python = shutil.which(text(options, "ray_python"))
         if python is None:
             raise SiteError(f"no program {options['ray_python']}", hint="set ray_python under [cluster.ray]")
         asked = {
@@ -55,7 +56,7 @@ class RaySite(CalledSite):
             "hosts": cluster.hosts,
             "variables": variables,
             "cpus": options["cpus"] or cluster.workers_per_host * cluster.threads_per_worker,
-            "command": agent_command(options["python"]),
+            "command": agent_command(text(options, "python")),
         }
         # By a variable, not by the command line, which everybody on this machine can read.
         # Isolated: its own folder has a module called ray.

@@ -1,6 +1,14 @@
 import pytest
 
-from paceline.plan.knob_values import flag, integer, number, optional_integer, optional_number, text
+from paceline.plan.knob_values import (
+    flag,
+    integer,
+    number,
+    optional_integer,
+    optional_number,
+    optional_text,
+    text,
+)
 
 VALUES = {"overlap": True, "accumulate": 4, "alpha_s": 5e-5, "hook": "fp16", "servers": None, "bucket_bytes": None}
 
@@ -13,9 +21,10 @@ def test_each_reader_returns_the_value_with_its_type():
     assert text(VALUES, "hook") == "fp16"
 
 
-def test_a_knob_that_is_not_set_is_none():
+def test_a_knob_that_is_absent_or_not_set_is_none():
     assert optional_integer(VALUES, "servers") is None
     assert optional_number(VALUES, "bucket_bytes") is None
+    assert optional_text(VALUES, "interface") is None
 
 
 @pytest.mark.parametrize(

@@ -10,6 +10,7 @@ from typing import Any
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob, SiteLimits
+from paceline.plan.knob_values import optional_text, text
 from paceline.plan.process import Host, Process, Topology
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import HostAnswer, ProcessUsage, Running, Site
@@ -92,7 +93,7 @@ class RemoteSite(Site):
         self._clocks = in_parallel(Agent.clock_offset, agents)
         hosts = []
         for one in agents:
-            address, device = self._address(one, cluster.options.get("interface"))
+            address, device = self._address(one, optional_text(cluster.options, "interface"))
             wanted = cluster.workers_per_host * cluster.threads_per_worker
             if wanted > len(one.about["cores"]) and not cluster.oversubscribe:
                 raise SiteError(
@@ -235,7 +236,7 @@ def _files_of(path: Path) -> list[Path]:
 
 def host_list(cluster: ClusterChoice) -> list[str]:
     """The hosts that the study names."""
-    return [host.strip() for host in cluster.options["hosts"].split(",") if host.strip()]
+    return [host.strip() for host in text(cluster.options, "hosts").split(",") if host.strip()]
 
 
 def short_of_hosts(cluster: ClusterChoice, site: str) -> str | None:
