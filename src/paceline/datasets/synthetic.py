@@ -44,7 +44,7 @@ Ints: TypeAlias = "npt.NDArray[np.int32]"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SyntheticData:
-    """Where the samples are."""
+    """The files of the samples."""
 
     path: Path
     """Samples, one after the other."""

@@ -38,7 +38,7 @@ class Build:
     downloads: Path
     """Cache of downloaded packages, shared by all environments."""
     scratch: Path
-    """For temporary files; the caller deletes it."""
+    """Folder for temporary files; the caller deletes it."""
     lock_descriptor: int
     """Inherited by every started process, so that the lock is held as long as one of them lives."""
     say: Say

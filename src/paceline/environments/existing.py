@@ -31,7 +31,7 @@ class ExistingInterpreter(Environment):
         Raises:
             SpecError: the path is not a working Python.
         """
-        # Not resolved: behind the link of a virtual environment lies a Python without its packages.
+        # Links are not resolved: the link of a virtual environment points to a Python without its packages.
         self._path = Path(path).expanduser().absolute()
         self.name = str(self._path)
         interpreter = probe(self._path) if _can_start(self._path) else None

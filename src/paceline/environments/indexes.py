@@ -68,7 +68,7 @@ class Indexes:
                 "UV_DEFAULT_INDEX": env.get("UV_DEFAULT_INDEX") or self.index_url,
                 "UV_INDEX": " ".join(indexes),
                 "UV_FIND_LINKS": ",".join(links),
-                # pip looks at all indexes alike; so must uv, or it stops at the first that has the name.
+                # pip treats all indexes alike; uv must do so too, or it stops at the first index that has the name.
                 "UV_INDEX_STRATEGY": "unsafe-best-match",
                 "UV_INSECURE_HOST": env.get("UV_INSECURE_HOST") or " ".join(self.trusted_hosts),
                 "SSL_CERT_FILE": env.get("SSL_CERT_FILE") or self.cert,

@@ -96,7 +96,7 @@ class Installation:
     downloads: Path
     """Cache of downloads; shared by all environments, so that no package is downloaded twice."""
     scratch: Path
-    """For temporary files; deleted after the build."""
+    """Folder for temporary files; deleted after the build."""
     lock_descriptor: int
     """The lock of the build, which installers inherit so that it is held as long as they live."""
     say: Say

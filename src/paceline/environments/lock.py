@@ -49,7 +49,7 @@ class Pin:
 
 
 def marker_values() -> dict[str, str]:
-    """What markers may ask, for this machine."""
+    """Variable of a marker → its value on this machine."""
     return {
         "sys_platform": sys.platform,
         "platform_machine": platform.machine(),

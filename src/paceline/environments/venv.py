@@ -173,7 +173,7 @@ class PinnedEnvironment(Environment):
                 cache.remove_tree(folder)
             cache.sweep(self._home, self.name)
             others = [path for path in self._home.glob("*.lock") if path != self._lock_path]
-            # uv links files from its downloads: space is free only when both are gone.
+            # uv links files from its downloads, so space is freed only if both are deleted.
             if not any(cache.is_locked(path) for path in others):
                 cache.remove_tree(self._root / "downloads")
 

@@ -41,7 +41,7 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.keras.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.keras.builder.KINDS, and the input; a test compares the two."""
 
 PRECISION = Knob(
     default="fp32",

@@ -36,7 +36,7 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.mxnet.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.mxnet.builder.KINDS, and the input; a test compares the two."""
 
 ROLE_ARGV = ("-m", "paceline_worker.frameworks.mxnet.role")
 """How ps-lite's scheduler and servers are started; DMLC_ROLE distinguishes them."""

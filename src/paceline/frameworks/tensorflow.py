@@ -39,7 +39,7 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.tensorflow.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.tensorflow.builder.KINDS, and the input; a test compares the two."""
 
 SERVER_ARGV = ("-m", "paceline_worker.frameworks.tensorflow.server")
 """How a parameter server is started; TF_CONFIG holds its address and role."""

@@ -38,14 +38,14 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.torch.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.torch.builder.KINDS, and the input; a test compares the two."""
 
 KNOBS = {
     "interop_threads": Knob(default=1, minimum=1, doc="Threads for operators beside each other; a step has none."),
     "onednn": Knob(default=True, doc="Use oneDNN kernels; off: PyTorch's own, twice as slow on small convolutions."),
     # Time of channels-first over channels-last, one thread, AVX2, busy machine; median of paired steps [95 %]:
     # ResNet-20 (batch 32) 1.21 [1.18, 1.33], ResNet-44 (32) 1.21 [1.13, 1.25], GoogLeNet (4) 1.24 [1.13, 1.34];
-    # AlexNet (8) 0.98 [0.90, 1.02], which cannot be told from equal.
+    # AlexNet (8) 0.98 [0.90, 1.02], which is not distinguishable from 1.
     "channels_last": Knob(default=True, doc="Images and filters channels-last in memory; no effect on other inputs."),
     "precision": Knob(
         default="fp32", choices=("fp32", "bf16"), doc="bf16: autocast of the forward pass; weights stay fp32."

@@ -136,7 +136,7 @@ def _repeats(value: object) -> Repeats:
     if not isinstance(value, Mapping) or set(value) != {"min", "max", "until"}:
         raise ValueError(f"{value!r} does not fit")
     low, high, until = value["min"], value["max"], parse_quantity(value["until"], FRACTION)
-    # Two runs are the least from which a spread can be told.
+    # A spread needs at least two runs.
     if not (isinstance(low, int) and isinstance(high, int) and 2 <= low <= high and until > 0):
         raise ValueError("needs 2 <= min <= max and until above 0")
     return Repeats(minimum=low, maximum=high, until=until)

@@ -11,9 +11,9 @@ from paceline.workloads.builder import GraphBuilder
 from paceline.workloads.graph import INPUT, Graph, Input, Sgd
 from paceline.workloads.layers import normal
 
-# The paper's; He's would start the loss far above ln(classes), since max pooling lifts the mean.
+# As in the paper. With He's initialiser the loss would start far above ln(classes), since max pooling raises the mean.
 LINEAR_STD = 0.01
-# A tenth of the paper's, which is for batches of 128 or more; small batches of it diverge within ten steps.
+# A tenth of the paper's, which is for batches of 128 or more; with it, small batches diverge within ten steps.
 LEARNING_RATE = 0.001
 
 

@@ -36,7 +36,7 @@ class HashingWriter:
 @contextmanager
 def atomic_file(path: Path) -> Iterator[HashingWriter]:
     """Open a temporary file beside `path`; when the block ends well, fsync it and rename it to `path`."""
-    # The process id keeps two writers of the same file apart; the last rename wins, with the same content.
+    # The process id separates two writers of the same file; the last rename wins, and both have the same content.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:

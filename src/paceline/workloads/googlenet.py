@@ -13,7 +13,7 @@ from paceline.workloads.builder import GraphBuilder
 from paceline.workloads.graph import INPUT, Graph, Input, Sgd
 from paceline.workloads.layers import HEAD_STD, normal
 
-# A tenth of the paper's, which is for batches of 128 or more; small batches of it diverge within ten steps.
+# A tenth of the paper's, which is for batches of 128 or more; with it, small batches diverge within ten steps.
 LEARNING_RATE = 0.001
 AUXILIARY_WEIGHT = 0.3  # section 5 of the paper
 AUXILIARY_DROPOUT = 0.7  # section 5 of the paper

@@ -136,7 +136,7 @@ class Graph:
     name: str
     """Readable; not an identity, since options change the graph and not the name. See `hash`."""
     input: Input
-    """What goes in."""
+    """The input of the graph."""
     layers: tuple[Layer, ...]
     """Topological order; the first is the input itself."""
     losses: tuple[LossTerm, ...]

@@ -1,6 +1,6 @@
 """A user's own model: a Python file whose function `graph` builds a layer graph from the same layer kinds as `MODELS`.
 
-The file is executed in the host's interpreter. Any error in it is reported as an error of the study, with the file's
+The file is executed in the host's interpreter. Every error in it is reported as an error of the study, with the file's
 name and line. No framework imports the file: frameworks see only the graph.
 """
 
@@ -83,7 +83,7 @@ def _as_module(path: Path) -> Iterator[ModuleType]:
     finally:
         sys.path.remove(str(folder))
         del sys.modules[module.__name__]
-        # Modules beside the file: two studies may both have a blocks.py.
+        # Modules beside the file are removed again, because two studies may both have a blocks.py.
         for name in set(sys.modules) - before:
             if _is_own(getattr(sys.modules[name], "__file__", None) or "", folder):
                 del sys.modules[name]

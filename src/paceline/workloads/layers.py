@@ -23,8 +23,8 @@ Init: TypeAlias = "dict[str, Attribute]"
 ZEROS: Mapping[str, Attribute] = {"kind": "zeros"}
 ONES: Mapping[str, Attribute] = {"kind": "ones"}
 
-# Logits near 0, so that the loss starts at ln(classes) and not by chance far above: the start of the last
-# layer in AlexNet's, VGG's and "ImageNet in 1 hour"'s recipes (Goyal et al. 2017, section 5.1).
+# Logits near 0, so that the loss starts at ln(classes) and not at a random value far above. The last layer starts so in
+# AlexNet's, VGG's and "ImageNet in 1 hour"'s recipes (Goyal et al. 2017, section 5.1).
 HEAD_STD = 0.01
 
 IMAGE_RANK = 3
@@ -169,7 +169,7 @@ def subsample_pad(x: Shape, *, stride: Pair, pad_low: int, pad_high: int) -> Inf
     return Inferred(shape=(channels + pad_low + pad_high, rows, columns))
 
 
-# What the kinds share; `sequence_layers` uses them as well.
+# Functions that several kinds use, also those of `sequence_layers`.
 
 
 def normal(std: float) -> Init:
@@ -226,7 +226,7 @@ def window(size: Pair, kernel: Pair, stride: Pair, padding: Pair) -> Pair:
 
 
 def pool_window(size: Pair, kernel: Pair, stride: Pair, padding: Pair) -> Pair:
-    """As `window`, and no window may see padding alone, which has no maximum."""
+    """As `window`, but no window may lie in the padding alone, which has no maximum."""
     if any(2 * p > k for k, p in zip(kernel, padding, strict=True)):
         raise ValueError(f"padding {padding} is more than half of kernel {kernel}")
     return window(size, kernel, stride, padding)

@@ -21,7 +21,7 @@ from paceline.workloads.graph import HASH_DIGITS
 HASH_PREFIX = "script:"
 """Distinguishes the hash of a program from the hash of a graph."""
 PLACEHOLDERS = ("batch_per_worker", "batch_global", "workers", "threads", "seed")
-"""Names that may stand in braces in a program's arguments."""
+"""Names that may be given in braces in a program's arguments."""
 _IN_BRACES = re.compile(r"\{\{([^\W\d]\w*)\}\}|\{([^\W\d]\w*)\}")
 """A name in double braces, or in single ones. Other braces, of JSON for example, mean nothing to us."""
 
@@ -36,7 +36,7 @@ class Program:
     files: tuple[str, ...]
     """Names relative to the folder, the script first."""
     arguments: str
-    """As they would be typed; PLACEHOLDERS in braces are filled in for each trial."""
+    """The text after the script on a command line; PLACEHOLDERS in braces are filled in for each trial."""
     hash: str
     """Hash of the names and contents of all files. The arguments are not part of it: they are options of the trial."""
     layer_kinds: ClassVar[frozenset[str]] = frozenset()
@@ -122,7 +122,7 @@ def _listed(patterns: str, folder: Path) -> Iterator[str]:
 
 
 def _imported(script: str, folder: Path) -> list[str]:
-    """Modules beside the script that it imports, and that those import in turn."""
+    """Modules beside the script that it imports, directly or through other modules."""
     seen = [script]
     for name in seen:
         for module in sorted(_modules(folder / name, tuple(Path(name).parent.parts))):
@@ -144,7 +144,7 @@ def _modules(file: Path, package: tuple[str, ...]) -> set[tuple[str, ...]]:
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError):
-        # It may be meant for a newer Python than ours; if not, its own interpreter will say so.
+        # The file may need a newer Python than the host's; if it is wrong, its own interpreter will report that.
         return set()
     modules: set[tuple[str, ...]] = set()
     for node in ast.walk(tree):

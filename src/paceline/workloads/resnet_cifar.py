@@ -13,8 +13,8 @@ from paceline.workloads.layers import HEAD_STD, normal
 
 STAGES = (16, 32, 64)
 
-# The paper's 0.1 is for batches of 128, and for ResNet-110 only after a warm-up at 0.01. A measurement is
-# tens of steps of whatever batch is asked, and never leaves the warm-up.
+# The paper's 0.1 is for batches of 128, and for ResNet-110 only after a warm-up at 0.01. A measurement has
+# tens of steps of any batch size, and never gets past such a warm-up.
 LEARNING_RATE = 0.01
 
 

@@ -34,8 +34,8 @@ ELEMENT_BYTES = 4
 # Elements drawn at a time: VGG-16's first linear layer has 103 million, and float64 of it would be 0.8 GB.
 CHUNK = 1 << 20
 
-# A bell from four 16-bit integers: its sum has this mean and, exactly, this variance, and ends at 3.46
-# standard deviations, about where truncated normal initialisers cut.
+# A bell curve as the sum of four 16-bit integers: the sum has exactly this mean and variance, and ends at 3.46
+# standard deviations, about where truncated normal initialisers end.
 _TERMS = 4
 _BELL_MEAN = _TERMS * (2**16 - 1) / 2
 _BELL_STD = math.sqrt(_TERMS * (2**32 - 1) / 12)
@@ -45,7 +45,7 @@ Floats: TypeAlias = "npt.NDArray[np.float32]"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightsFile:
-    """Where the initial weights are."""
+    """The files of the initial weights."""
 
     path: Path
     """Flat little-endian float32."""
