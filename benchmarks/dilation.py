@@ -21,7 +21,7 @@ BIAS = 0.10
 
 
 def claims_of(groups: list[Runs]) -> list[Claim]:
-    by_size = {(group.trial.cluster.hosts, group.trial.cluster.options["dilation"]): group for group in groups}
+    by_size = {(group.trial.cluster.hosts, group.trial.cluster.pace.dilation): group for group in groups}
     factors = sorted({dilation for _, dilation in by_size})
     efficiency = {k: _efficiency(by_size[1, k], by_size[2, k]) for k in factors}
     claims = []

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from paceline.environments import Environment, cache_root
@@ -120,7 +121,7 @@ class Rivals:
     def ours(self, block_steps: int, blocks: int) -> Iterator[Program]:
         """Our adapter, warmed up, with so many blocks of so many steps to take."""
         job = self._folder / "job.json"
-        measure = {**self._job["measure"], "steps": block_steps * blocks}
+        measure = {**asdict(self._trial.measure), "steps": block_steps * blocks}
         job.write_text(json.dumps({**self._job, "measure": measure}), encoding="utf-8")
         env = {
             "PYTHONPATH": str(worker_folder(cache_root())),

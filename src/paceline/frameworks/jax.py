@@ -33,7 +33,7 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.jax.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.jax.builder.KINDS, and the input; a test compares the two."""
 
 KNOBS = {
     # Median step, one thread, busy machine, both layouts in turn in one process: ResNet-20 (batch 32) 259 ms
@@ -42,15 +42,15 @@ KNOBS = {
     "precision": Knob(
         default="fp32", choices=("fp32", "bf16"), doc="bf16: compute in bfloat16; weights, norms and loss stay fp32."
     ),
-    # One core, least CPU time a step, waiting for each step against this: MLP (batch 8) 1.31 and 1.19 ms, LeNet-5 (8)
-    # 2.48 and 2.23; never waiting 1.10 and 2.21, but then no step has a time.
+    # Least CPU time per step on one core, waiting for each step and with this default: MLP (batch 8) 1.31 and 1.19 ms,
+    # LeNet-5 (8) 2.48 and 2.23 ms. Without waiting they take 1.10 and 2.21 ms, but then single steps cannot be timed.
     "run_ahead": Knob(
         default=16,
         minimum=0,
         maximum=30,
         doc="Steps that may be started before an earlier one has ended, as in common training loops; 0: wait for each.",
     ),
-    # CPU time a step of an MLP (batch 8) on two devices of one process: 72 ms as one vector, 5 ms as a tree.
+    # CPU time per step of an MLP (batch 8) on two devices of one process: 72 ms as one vector, 5 ms as a tree.
     "flatten": Knob(
         default=None,
         type=bool,
@@ -102,9 +102,9 @@ class Jax(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One worker a slot.
+        """One worker per slot.
 
-        NPROC is the size of XLA's thread pool, read when its client is made; there is no other way to say it.
+        NPROC sets the size of XLA's thread pool, which reads it when its client is created; there is no other setting.
         """
         threads = trial.cluster.threads_per_worker * trial.workers // trial.ranks
         env = {"JAX_PLATFORMS": trial.cluster.device, "NPROC": str(threads)}

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from paceline.frameworks.base import Framework
 from paceline.frameworks.jax import JAX
 from paceline.frameworks.tensorflow import TENSORFLOW
 from paceline.frameworks.torch import TORCH
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.knob_values import KnobValues
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 from paceline.units import BYTES
@@ -42,7 +41,7 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.keras.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.keras.builder.KINDS, and the input; a test compares the two."""
 
 PRECISION = Knob(
     default="fp32",
@@ -101,7 +100,7 @@ TENSORFLOW_KNOBS = {
 }
 
 
-def _approximate(knobs: Mapping[str, Any]) -> str | None:
+def _approximate(knobs: KnobValues) -> str | None:
     return "bf16 computes in bfloat16" if knobs["precision"] == "bf16" else None
 
 
@@ -130,7 +129,7 @@ def _tensorflow_refuses(trial: Trial) -> str | None:
 
 
 class Keras(Framework):
-    """Keras on one backend, whose own host half says how processes of it are started."""
+    """Keras on one backend; the adapter of that backend defines how processes are started."""
 
     package = "keras"
 
@@ -143,7 +142,7 @@ class Keras(Framework):
         self._backend = backend
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """The backend's own, told which backend they are: Keras reads it once, when it is imported."""
+        """The processes of the backend, with KERAS_BACKEND set: Keras reads it once, when it is imported."""
         chosen = {"KERAS_BACKEND": self._backend.name}
         return [replace(p, env={**p.env, **chosen}) for p in self._backend.processes(trial, topology)]
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.knob_values import KnobValues, optional_integer, text
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 
@@ -37,10 +36,10 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.mxnet.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.mxnet.builder.KINDS, and the input; a test compares the two."""
 
 ROLE_ARGV = ("-m", "paceline_worker.frameworks.mxnet.role")
-"""How ps-lite's scheduler and servers are started; DMLC_ROLE says which."""
+"""How ps-lite's scheduler and servers are started; DMLC_ROLE distinguishes them."""
 
 THROUGH_SERVERS = frozenset({"dist_sync", "dist_async"})
 """Strategies that exchange through ps-lite."""
@@ -105,7 +104,7 @@ def _refuses(trial: Trial) -> str | None:
     return None
 
 
-def _approximate(knobs: Mapping[str, Any]) -> str | None:
+def _approximate(knobs: KnobValues) -> str | None:
     return "gradients of 2 bits" if knobs["gradient_compression"] == "2bit" else None
 
 
@@ -152,14 +151,14 @@ class MXNet(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One worker a slot, and before them what ps-lite needs.
+        """One worker per slot, and before them the scheduler and servers of ps-lite.
 
         Each device has one engine thread, which opens OpenMP regions of `threads_per_worker` threads.
         """
         workers = one_worker_a_slot(trial, topology, _variables(trial))
         if trial.workers == 1 or trial.framework.strategy not in THROUGH_SERVERS:
             return workers
-        servers = trial.framework.knobs["servers"] or trial.cluster.hosts
+        servers = optional_integer(trial.framework.knobs, "servers") or trial.cluster.hosts
         meeting = {
             "DMLC_PS_ROOT_URI": topology.hosts[0].address,
             "DMLC_PS_ROOT_PORT": str(topology.hosts[0].ports[0]),
@@ -172,13 +171,13 @@ class MXNet(Framework):
             interface = {} if where.interface is None else {"DMLC_INTERFACE": where.interface}
             return {**_variables(trial), **meeting, **interface, "DMLC_NODE_HOST": where.address, "DMLC_ROLE": role}
 
-        def other(role: str, index: int, host: int) -> Process:
-            cores = tuple(dict.fromkeys(core for one in workers if one.host == host for core in one.cores))
+        def helper(role: str, index: int, host: int) -> Process:
+            cores = tuple(dict.fromkeys(core for worker in workers if worker.host == host for core in worker.cores))
             return Process(role=role, index=index, host=host, argv=ROLE_ARGV, cores=cores, env=at(host, role))
 
         return [
-            other("scheduler", 0, 0),
-            *(other("server", index, index % trial.cluster.hosts) for index in range(servers)),
+            helper("scheduler", 0, 0),
+            *(helper("server", index, index % trial.cluster.hosts) for index in range(servers)),
             *(replace(worker, env=at(worker.host, "worker")) for worker in workers),
         ]
 
@@ -191,12 +190,12 @@ def _variables(trial: Trial) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": threads,
         "MXNET_CPU_WORKER_NTHREADS": "1",
         "MXNET_KVSTORE_REDUCTION_NTHREADS": threads,
-        "MXNET_ENGINE_TYPE": knobs["engine"],
+        "MXNET_ENGINE_TYPE": text(knobs, "engine"),
         "MXNET_MKLDNN_ENABLED": onednn,
-        # By itself the LSTM would not notice that oneDNN is off, and fail.
+        # The LSTM ignores the switch above and would fail without oneDNN.
         "MXNET_USE_MKLDNN_RNN": onednn,
         "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": str(knobs["bulk"]),
-        # A page of warnings for each operator that oneDNN does not have, and there is nothing to be done about it.
+        # Each operator that oneDNN lacks would print a page of warnings, which a user can do nothing about.
         "MXNET_STORAGE_FALLBACK_LOG_VERBOSE": "0",
     }
 

@@ -1,6 +1,6 @@
-"""A training program of the user's, seen from the host: started on every slot with the variables of torchrun.
+"""The host half of a user's training program, which is started on every slot with the variables of torchrun.
 
-Which framework it uses is its own affair; that it marks its steps, or that PyTorch's hooks can see them, is ours.
+The program may use any framework. It must mark its steps, or use PyTorch so that hooks can observe them.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 
 GUESSED_STEP_S = 0.2
-"""Nothing is known of a user's step before the first run; most studies are of steps between 10 ms and some seconds."""
+"""A user's step is unknown before the first run; most steps take between 10 ms and some seconds."""
 
 
 class Script(Framework):
@@ -52,7 +52,7 @@ class Script(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One rank a slot, told who it is and where to meet as torchrun would tell it."""
+        """One rank per slot, with its rank and the rendezvous in the variables that torchrun would set."""
         threads = str(trial.cluster.threads_per_worker)
         first = topology.hosts[0]
         shared = {
@@ -67,8 +67,9 @@ class Script(Framework):
         for worker in one_worker_a_slot(trial, topology, shared):
             assert worker.rank is not None
             host, local = divmod(worker.rank, trial.cluster.workers_per_host)
-            own = {"RANK": str(worker.rank), "LOCAL_RANK": str(local), "GROUP_RANK": str(host)}
-            ranks.append(replace(worker, env={**worker.env, **own, **socket_variables(topology.hosts[worker.host])}))
+            rank_variables = {"RANK": str(worker.rank), "LOCAL_RANK": str(local), "GROUP_RANK": str(host)}
+            sockets = socket_variables(topology.hosts[worker.host])
+            ranks.append(replace(worker, env={**worker.env, **rank_variables, **sockets}))
         return ranks
 
 

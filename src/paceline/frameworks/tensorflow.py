@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.knob_values import KnobValues, flag
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 from paceline.units import BYTES
@@ -39,10 +39,10 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.tensorflow.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.tensorflow.builder.KINDS, and the input; a test compares the two."""
 
 SERVER_ARGV = ("-m", "paceline_worker.frameworks.tensorflow.server")
-"""How a parameter server is started; TF_CONFIG says the rest."""
+"""How a parameter server is started; TF_CONFIG holds its address and role."""
 
 KNOBS = {
     "onednn": Knob(
@@ -91,7 +91,7 @@ def _refuses(trial: Trial) -> str | None:
     return None
 
 
-def _approximate(knobs: Mapping[str, Any]) -> str | None:
+def _approximate(knobs: KnobValues) -> str | None:
     return "bf16 computes in bfloat16" if knobs["precision"] == "bf16" else None
 
 
@@ -140,12 +140,12 @@ class TensorFlow(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One worker a slot, after the parameter servers where there are some.
+        """One worker per slot, after the parameter servers if there are any.
 
         TF_CONFIG names all of them and is read when TensorFlow starts.
         """
-        # Whatever the user's shell says: oneDNN as the knob says, on processors too where TensorFlow leaves it off.
-        env = {"TF_ENABLE_ONEDNN_OPTS": str(int(trial.framework.knobs["onednn"])), "TF_CPP_MIN_LOG_LEVEL": "2"}
+        # The knob overrides the user's shell, and TensorFlow's own default, which depends on the processor.
+        env = {"TF_ENABLE_ONEDNN_OPTS": str(int(flag(trial.framework.knobs, "onednn"))), "TF_CPP_MIN_LOG_LEVEL": "2"}
         workers = one_worker_a_slot(trial, topology, env)
         servers = trial.framework.strategy == "parameter_server"
         if not servers and (trial.workers == 1 or trial.framework.one_process):
@@ -153,7 +153,7 @@ class TensorFlow(Framework):
         local = trial.cluster.workers_per_host
         cluster = {"worker": [_place(topology, w.host, (w.rank or 0) % local) for w in workers]}
         if not servers:
-            return [_told(worker, cluster, "worker", worker.rank or 0) for worker in workers]
+            return [_with_config(worker, cluster, "worker", worker.rank or 0) for worker in workers]
         used = range(trial.cluster.hosts)
         cluster["ps"] = [_place(topology, host, local) for host in used]
         started = [
@@ -168,8 +168,8 @@ class TensorFlow(Framework):
             for host in used
         ]
         return [
-            *(_told(server, cluster, "ps", server.index) for server in started),
-            *(_told(worker, cluster, "worker", worker.rank or 0) for worker in workers),
+            *(_with_config(server, cluster, "ps", server.index) for server in started),
+            *(_with_config(worker, cluster, "worker", worker.rank or 0) for worker in workers),
         ]
 
 
@@ -177,7 +177,7 @@ def _place(topology: Topology, host: int, port: int) -> str:
     return f"{topology.hosts[host].address}:{topology.hosts[host].ports[port]}"
 
 
-def _told(process: Process, cluster: Mapping[str, list[str]], role: str, index: int) -> Process:
+def _with_config(process: Process, cluster: Mapping[str, list[str]], role: str, index: int) -> Process:
     config = json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})
     return replace(process, env={**process.env, "TF_CONFIG": config})
 

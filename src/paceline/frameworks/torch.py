@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
 from paceline.frameworks.torch_refusals import refuses, refuses_graph
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.knob_values import KnobValues
 from paceline.plan.process import Host, Process, Topology
 from paceline.plan.trial import Trial
 from paceline.units import BYTES
@@ -39,7 +38,7 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.torch.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.torch.builder.KINDS, and the input; a test compares the two."""
 
 KNOBS = {
     "interop_threads": Knob(default=1, minimum=1, doc="Threads for operators that run in parallel; a step has none."),
@@ -102,7 +101,7 @@ KNOBS = {
 }
 
 
-def _approximate(knobs: Mapping[str, Any]) -> str | None:
+def _approximate(knobs: KnobValues) -> str | None:
     if knobs["precision"] == "bf16":
         return "bf16 rounds what the forward pass computes to 8 bits"
     if knobs["hook"] == "fp16":
@@ -173,11 +172,11 @@ class Torch(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One worker a slot.
+        """One worker per slot.
 
         Thread counts are set before the first library loads; the worker sets and reports them again. OMP_WAIT_POLICY
-        is left alone: spinning between parallel regions, the runtime's default, is twice as fast as sleeping where a
-        rank has its cores to itself, which Paceline sees to; on a crowded machine it is ruinous, and recorded as such.
+        is not set: spinning between parallel regions, the runtime's default, is twice as fast as sleeping if a rank has
+        its cores to itself, which Paceline ensures. On an oversubscribed machine it is very slow, and recorded as such.
         """
         threads = str(trial.cluster.threads_per_worker)
         env = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
@@ -190,8 +189,8 @@ class Torch(Framework):
 
 
 def socket_variables(host: Host) -> dict[str, str]:
-    """Which network device gloo and NCCL take on a host."""
-    # Without a name gloo takes the device that the host's own name resolves to, which need not reach the peers.
+    """Variables that select the network device of gloo and NCCL on a host."""
+    # By default gloo takes the device that the host's name resolves to, which need not reach the other hosts.
     interface = host.interface
     if interface is None and (host.address == "localhost" or host.address.startswith("127.")):
         interface = "lo"

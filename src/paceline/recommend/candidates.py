@@ -169,7 +169,7 @@ def settings(trial: Trial, catalog: Catalog) -> dict[str, object]:
     framework, cluster = trial.framework, trial.cluster
     knobs = catalog.capabilities[framework.name].knobs
     options = catalog.site.knobs
-    changed = {
+    changed: dict[str, object] = {
         name: value
         for owner, defaults in ((framework.knobs, knobs), (cluster.lasting_options, options))
         for name, value in owner.items()

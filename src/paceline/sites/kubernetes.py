@@ -13,6 +13,7 @@ from pathlib import Path
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob
+from paceline.plan.knob_values import text
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import SiteState
 from paceline.sites.remote.launch import agent_command, program_version, through_pipes
@@ -63,7 +64,7 @@ class KubernetesSite(RemoteSite):
         return None if cluster.options["image"] else "name an image under [cluster.kubernetes]"
 
     def launch(self, cluster: ClusterChoice) -> list[Agent]:
-        namespace, name = cluster.options["namespace"], cluster.options["name"]
+        namespace, name = text(cluster.options, "namespace"), text(cluster.options, "name")
         path = Path.cwd() / f"{name}.kubernetes.json"
         path.write_text(json.dumps(manifest(cluster), indent=1), encoding="utf-8")
         _kubectl(namespace, "apply", "-f", str(path))
@@ -73,7 +74,7 @@ class KubernetesSite(RemoteSite):
         pods = _kubectl(namespace, "get", "pods", *chosen, "-o", "jsonpath={.items[*].metadata.name}").split()
         if len(pods) < cluster.hosts:
             raise SiteError(f"{len(pods)} of {cluster.hosts} pods are there", hint=f"kubectl -n {namespace} get pods")
-        command = agent_command(cluster.options["python"])
+        command = agent_command(text(cluster.options, "python"))
 
         def reach(pod: str) -> Agent:
             return through_pipes(["kubectl", "-n", namespace, "exec", "-i", pod, "--", *command], f"pod {pod}")
@@ -153,7 +154,7 @@ def _pod(
 ) -> dict[str, object]:
     options = cluster.options
     wanted = {"cpu": str(cluster.workers_per_host * cluster.threads_per_worker)}
-    wanted |= {"memory": options["memory"]} if options["memory"] else {}
+    wanted |= {"memory": memory} if (memory := text(options, "memory")) else {}
     wanted |= {"nvidia.com/gpu": str(options["gpus_per_node"])} if options["gpus_per_node"] else {}
     labels = {LABEL: options["name"]} if labelled else {}
     spec: dict[str, object] = {

@@ -9,6 +9,7 @@ import subprocess
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob
+from paceline.plan.knob_values import text
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import SiteState
 from paceline.sites.remote.agent.channel import HOME, KEY
@@ -50,7 +51,7 @@ class MpiSite(CalledSite):
         self._mpirun = ""
 
     def start_agents(self, cluster: ClusterChoice, variables: dict[str, str]) -> subprocess.Popen[bytes]:
-        self._mpirun = cluster.options["mpirun"]
+        self._mpirun = text(cluster.options, "mpirun")
         if not shutil.which(self._mpirun):
             raise SiteError(f"no program {self._mpirun}", hint="apt install openmpi-bin   or mpich")
         is_open_mpi = OPEN_MPI in program_version([self._mpirun, "--version"])
@@ -65,11 +66,13 @@ def mpirun_command(cluster: ClusterChoice, *, is_open_mpi: bool, is_root: bool) 
     """
     options, count = cluster.options, str(cluster.hosts)
     hosts = ",".join(host_list(cluster)[: cluster.hosts])
+    hostfile = text(options, "hostfile")
     if is_open_mpi:
-        where = ["--host", hosts] if hosts else ["--hostfile", options["hostfile"]] if options["hostfile"] else []
+        where = ["--host", hosts] if hosts else ["--hostfile", hostfile] if hostfile else []
         how = ["--np", count, "--map-by", "ppr:1:node", "--bind-to", "none", "-x", HOME, "-x", KEY]
         how += ["--allow-run-as-root"] if is_root else []
     else:
-        where = ["-hosts", hosts] if hosts else ["-f", options["hostfile"]] if options["hostfile"] else []
+        where = ["-hosts", hosts] if hosts else ["-f", hostfile] if hostfile else []
         how = ["-n", count, "-ppn", "1", "-bind-to", "none", "-genvlist", f"{HOME},{KEY}"]
-    return [options["mpirun"], *how, *where, *shlex.split(options["options"]), *agent_command(options["python"])]
+    further = shlex.split(text(options, "options"))
+    return [text(options, "mpirun"), *how, *where, *further, *agent_command(text(options, "python"))]

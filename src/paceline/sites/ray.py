@@ -9,6 +9,7 @@ from pathlib import Path
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob
+from paceline.plan.knob_values import integer, text
 from paceline.plan.trial import ClusterChoice
 from paceline.sites import ray_driver
 from paceline.sites.base import SiteState
@@ -46,15 +47,15 @@ class RaySite(CalledSite):
 
     def start_agents(self, cluster: ClusterChoice, variables: dict[str, str]) -> subprocess.Popen[bytes]:
         options = cluster.options
-        python = shutil.which(options["ray_python"])
+        python = shutil.which(text(options, "ray_python"))
         if python is None:
             raise SiteError(f"no program {options['ray_python']}", hint="set ray_python under [cluster.ray]")
         asked: ray_driver.Asked = {
-            "address": options["address"],
+            "address": text(options, "address"),
             "hosts": cluster.hosts,
             "variables": variables,
-            "cpus": options["cpus"] or cluster.workers_per_host * cluster.threads_per_worker,
-            "command": agent_command(options["python"]),
+            "cpus": integer(options, "cpus") or cluster.workers_per_host * cluster.threads_per_worker,
+            "command": agent_command(text(options, "python")),
         }
         # In a variable and not in the command line, which everybody on this machine can read.
         # Isolated (-I), because the folder of the driver has a module called ray.

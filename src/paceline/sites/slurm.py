@@ -11,6 +11,7 @@ from pathlib import Path
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob
+from paceline.plan.knob_values import text
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import SiteState
 from paceline.sites.remote.called import CalledSite
@@ -121,9 +122,9 @@ def allocation() -> str | None:
 def srun_command(cluster: ClusterChoice, *, inside: bool) -> list[str]:
     """Start one agent per node. It may use all cores that the job has there, beside other steps of the job."""
     count = str(cluster.hosts)
-    further = shlex.split(cluster.options["options"]) if inside else []
+    further = shlex.split(text(cluster.options, "options")) if inside else []
     how = ["--nodes", count, "--ntasks", count, "--ntasks-per-node", "1", "--cpu-bind", "none", "--overlap"]
-    return ["srun", *how, "--kill-on-bad-exit=0", *further, *agent_command(cluster.options["python"])]
+    return ["srun", *how, "--kill-on-bad-exit=0", *further, *agent_command(text(cluster.options, "python"))]
 
 
 def sbatch_command(cluster: ClusterChoice, output: Path) -> list[str]:
@@ -132,7 +133,7 @@ def sbatch_command(cluster: ClusterChoice, output: Path) -> list[str]:
     cores = str(cluster.workers_per_host * cluster.threads_per_worker)
     command = ["sbatch", "--parsable", "--job-name", "paceline", "--nodes", count, "--ntasks-per-node", "1"]
     command += ["--cpus-per-task", cores, "--output", str(output), "--export", "ALL"]
-    command += ["--partition", options["partition"]] if options["partition"] else []
-    command += ["--time", options["time_limit"]] if options["time_limit"] else []
+    command += ["--partition", text(options, "partition")] if options["partition"] else []
+    command += ["--time", text(options, "time_limit")] if options["time_limit"] else []
     command += ["--gpus-per-node", str(options["gpus_per_node"])] if options["gpus_per_node"] else []
-    return [*command, *shlex.split(options["options"]), "--wrap", shlex.join(srun_command(cluster, inside=False))]
+    return [*command, *shlex.split(text(options, "options")), "--wrap", shlex.join(srun_command(cluster, inside=False))]

@@ -6,6 +6,7 @@ import shlex
 import shutil
 
 from paceline.plan.capabilities import Knob
+from paceline.plan.knob_values import text
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import SiteState
 from paceline.sites.remote.launch import agent_command, program_version, through_pipes
@@ -43,8 +44,8 @@ class SshSite(RemoteSite):
 
     def launch(self, cluster: ClusterChoice) -> list[Agent]:
         # On the other side a shell reads the command.
-        command = shlex.join(agent_command(cluster.options["python"]))
-        options = [*OPTIONS, *shlex.split(cluster.options["options"])]
+        command = shlex.join(agent_command(text(cluster.options, "python")))
+        options = [*OPTIONS, *shlex.split(text(cluster.options, "options"))]
 
         def reach(host: str) -> Agent:
             return through_pipes(["ssh", *options, "--", host, command], f"ssh {host}")

@@ -1,7 +1,7 @@
-"""Every key a study may have: its type, default and meaning, in one table.
+"""Every key that a study may have, with its type, default and meaning, in one table.
 
-`load` checks against it, docs/reference/study.md is generated from it, and a test holds the two together.
-Framework knobs and model options are not here: they belong to their owners and are checked in `plan`.
+`load` checks studies against this table. docs/reference/study.md is generated from it, and a test compares the two.
+Framework knobs and model options are not in it: frameworks and models define them, and `plan` checks them.
 """
 
 from __future__ import annotations
@@ -9,14 +9,20 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum, auto
+from typing import Final
 
 from paceline.spec.networks import NETWORKS, read_network
-from paceline.spec.study import Network, Repeats
+from paceline.spec.study import Network, Repeats, StudyValue
 from paceline.units import BYTES, BYTES_PER_SECOND, FRACTION, SECONDS, parse_quantity
 from paceline.workloads import PLACEHOLDERS, unknown_placeholders
 
-REQUIRED = object()
+
+class _Default(Enum):
+    REQUIRED = auto()
+
+
+REQUIRED: Final = _Default.REQUIRED
 """Marks a key without a default."""
 _FILLED_IN = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
 
@@ -25,9 +31,9 @@ _FILLED_IN = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
 class Key:
     """One key of a study."""
 
-    parse: Callable[[Any], Any]
-    """Reads one value; raises ValueError with what it should have been."""
-    default: Any
+    parse: Callable[[object], StudyValue]
+    """Reads one value; raises ValueError that says what is expected."""
+    default: StudyValue | _Default
     """Used when the key is absent; REQUIRED if it must be there."""
     doc: str
     """One line for people."""
@@ -35,13 +41,13 @@ class Key:
     """Whether a list of values makes an axis."""
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{value!r} should be a text in quotes")
     return value
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} should be a text in quotes, as it would be typed")
     try:
@@ -51,7 +57,7 @@ def _words(value: Any) -> str:
     return value
 
 
-def _arguments(value: Any) -> str:
+def _arguments(value: object) -> str:
     text = _words(value)
     if unknown := unknown_placeholders(text):
         braced = f"{{{unknown[0]}}}"
@@ -59,8 +65,8 @@ def _arguments(value: Any) -> str:
     return text
 
 
-def _whole(minimum: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
+def _whole(minimum: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"{value!r} should be a whole number")
         if value < minimum:
@@ -70,14 +76,14 @@ def _whole(minimum: int) -> Callable[[Any], int]:
     return parse
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{value!r} should be true or false")
     return value
 
 
-def _one_of(*choices: str) -> Callable[[Any], str]:
-    def parse(value: Any) -> str:
+def _one_of(*choices: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
         if value not in choices:
             raise ValueError(f"{value!r} should be one of {', '.join(choices)}")
         return str(value)
@@ -85,8 +91,8 @@ def _one_of(*choices: str) -> Callable[[Any], str]:
     return parse
 
 
-def _positive(units: dict[str, float]) -> Callable[[Any], float]:
-    def parse(value: Any) -> float:
+def _positive(units: dict[str, float]) -> Callable[[object], float]:
+    def parse(value: object) -> float:
         quantity = parse_quantity(value, units)
         if quantity <= 0:
             raise ValueError(f"{value!r} should be above zero")
@@ -95,14 +101,14 @@ def _positive(units: dict[str, float]) -> Callable[[Any], float]:
     return parse
 
 
-def _not_negative(value: Any) -> float:
+def _not_negative(value: object) -> float:
     quantity = parse_quantity(value, SECONDS)
     if quantity < 0:
         raise ValueError(f"{value!r} should not be below zero")
     return quantity
 
 
-def _network(value: Any) -> Network:
+def _network(value: object) -> Network:
     if isinstance(value, str):
         return read_network(value)
     if not isinstance(value, Mapping):
@@ -124,13 +130,13 @@ def _network(value: Any) -> Network:
     return network
 
 
-def _repeats(value: Any) -> Repeats:
+def _repeats(value: object) -> Repeats:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return Repeats(minimum=value, maximum=value)
     if not isinstance(value, Mapping) or set(value) != {"min", "max", "until"}:
         raise ValueError(f"{value!r} does not fit")
     low, high, until = value["min"], value["max"], parse_quantity(value["until"], FRACTION)
-    # Two runs are the least from which a spread can be told.
+    # A spread needs at least two runs.
     if not (isinstance(low, int) and isinstance(high, int) and 2 <= low <= high and until > 0):
         raise ValueError("needs 2 <= min <= max and until above 0")
     return Repeats(minimum=low, maximum=high, until=until)

@@ -13,7 +13,7 @@ from paceline.model.equations.stragglers import Straggling
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.fitting.problem import Evidence
-from paceline.spec.study import Study
+from paceline.spec.study import Study, StudyValue
 
 LEAST_GAIN = 0.05
 """Smallest gain worth a run: how much it narrows the prediction of the target."""
@@ -25,9 +25,9 @@ FARTHER = 4
 
 def next_run(
     families: Sequence[tuple[Evidence, Calibration]], study: Study, cores: int
-) -> tuple[Mapping[str, tuple[object, ...]], str] | None:
+) -> tuple[Mapping[str, tuple[StudyValue, ...]], str] | None:
     """(axes to change, reason) of the run that best predicts FARTHER times the workers; None if no run helps."""
-    best: tuple[float, Mapping[str, tuple[object, ...]], str] | None = None
+    best: tuple[float, Mapping[str, tuple[StudyValue, ...]], str] | None = None
     for evidence, calibration in families:
         measured = {_key(training.conditions) for training in evidence.trainings}
         rows = np.array(
@@ -73,12 +73,12 @@ def _key(conditions: Conditions) -> tuple[object, ...]:
 
 def _candidates(
     evidence: Evidence, study: Study, cores: int
-) -> list[tuple[Mapping[str, tuple[object, ...]], Conditions, str]]:
+) -> list[tuple[Mapping[str, tuple[StudyValue, ...]], Conditions, str]]:
     """Runs that this site could make: another batch, or more workers per host."""
     first = min(evidence.trainings, key=lambda training: training.conditions.workers).conditions
     last = max(evidence.trainings, key=lambda training: training.conditions.workers).conditions
     threads = evidence.family.threads
-    candidates: list[tuple[Mapping[str, tuple[object, ...]], Conditions, str]] = []
+    candidates: list[tuple[Mapping[str, tuple[StudyValue, ...]], Conditions, str]] = []
     for conditions in (first, last):
         for factor in (0.5, 2.0):
             batch = max(1, round(conditions.samples * factor))
@@ -97,5 +97,5 @@ def _candidates(
     return [candidate for candidate in candidates if set(candidate[0]) <= set(study.axes)]
 
 
-def _size(conditions: Conditions) -> dict[str, tuple[object, ...]]:
+def _size(conditions: Conditions) -> dict[str, tuple[StudyValue, ...]]:
     return {"cluster.hosts": (conditions.hosts,), "cluster.workers_per_host": (conditions.workers // conditions.hosts,)}

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paceline.plan.knob_values import number, optional_number, text
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.lab.faults import Fault, parse_fault
 
@@ -70,7 +71,7 @@ class Layout:
 def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
     """Hosts and links for a cluster for which `refusal` gives no reason."""
     options, network = cluster.options, cluster.network
-    share, dilation = options["core_share"], options["dilation"]
+    share, dilation = number(options, "core_share"), number(options, "dilation")
     racks = 2 if options["topology"] == "racks" else 1
     wanted = min(_cores_per_host(cluster), len(cores))
     quota = None if share == dilation == 1.0 else wanted * share / dilation
@@ -94,7 +95,7 @@ def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
         # As many bytes as without dilation: smaller packets would cost more CPU time.
         burst_s=BURST_S * dilation,
     )
-    spine = options["spine_bandwidth"] or rate
+    spine = optional_number(options, "spine_bandwidth") or rate
     return Layout(
         hosts=hosts,
         link=link,
@@ -104,7 +105,7 @@ def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
         dilation=dilation,
         core_share=share,
         awake=tuple(cores[: max(MOST_AWAKE, wanted * cluster.hosts)]) if options["awake"] else (),
-        fault=parse_fault(options["fault"]),
+        fault=parse_fault(text(options, "fault")),
     )
 
 
@@ -117,8 +118,8 @@ def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float 
         quotas: whether control groups can be made, which limit a host to its share.
         ceiling: measured bytes per second up to which links are true; None: not measured yet.
     """
-    options = cluster.options
-    share = options["core_share"] / options["dilation"]
+    core_share, dilation = number(cluster.options, "core_share"), number(cluster.options, "dilation")
+    share = core_share / dilation
     per_host = _cores_per_host(cluster)
     if cluster.device != "cpu":
         return "the lab emulates hosts without accelerators"
@@ -130,7 +131,7 @@ def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float 
         return (
             f"{cluster.hosts} hosts × {per_host} cores × a share of {share:g} want {wanted:g} cores, and there are "
             f"{cores}: under [cluster.lab] write core_share = {_below(fitting):g} for all numbers of hosts, or "
-            f"dilation = {options['core_share'] / fitting:g}"
+            f"dilation = {core_share / fitting:g}"
         )
     if share != 1.0 and per_host * share < LEAST_QUOTA:
         return f"a host would get {per_host * share:g} of a core, and the kernel holds to no less than {LEAST_QUOTA:g}"
@@ -138,7 +139,7 @@ def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float 
     if asked is not None and ceiling is not None and asked > ceiling:
         return (
             f"{_mbit(asked)} Mbit/s, and links of the lab are true up to {_mbit(ceiling)} on this machine: "
-            f"lower the bandwidth, or write dilation = {-(-asked * options['dilation'] // ceiling):g} "
+            f"lower the bandwidth, or write dilation = {-(-asked * dilation // ceiling):g} "
             "under [cluster.lab]"
         )
     return _fault_refusal(cluster, quotas=quotas)
@@ -146,7 +147,7 @@ def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float 
 
 def _fault_refusal(cluster: ClusterChoice, *, quotas: bool) -> str | None:
     try:
-        fault = parse_fault(cluster.options["fault"])
+        fault = parse_fault(text(cluster.options, "fault"))
     except ValueError as error:
         return str(error)
     if fault and fault.host not in {f"lab{number + 1}" for number in range(cluster.hosts)}:
@@ -162,8 +163,9 @@ def _cores_per_host(cluster: ClusterChoice) -> int:
 
 def _rates(cluster: ClusterChoice) -> list[float | None]:
     """Rates of the links and the spine after dilation."""
-    asked = [cluster.network.bandwidth_bytes_per_s if cluster.network else None, cluster.options["spine_bandwidth"]]
-    return [None if rate is None else rate / cluster.options["dilation"] for rate in asked]
+    link = cluster.network.bandwidth_bytes_per_s if cluster.network else None
+    rates = [link, optional_number(cluster.options, "spine_bandwidth")]
+    return [None if rate is None else rate / number(cluster.options, "dilation") for rate in rates]
 
 
 def _below(share: float) -> float:

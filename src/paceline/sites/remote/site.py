@@ -9,6 +9,7 @@ from pathlib import Path
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob, SiteLimits
+from paceline.plan.knob_values import KnobValue, optional_text, text
 from paceline.plan.process import Host, Process, Topology
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import BusyCounter, HostAnswer, ProcessUsage, Running, Site
@@ -52,7 +53,7 @@ class RemoteSite(Site):
 
     def __init__(self) -> None:
         self._agents: list[Agent] = []
-        self._launched_for: tuple[int, dict[str, object]] | None = None
+        self._launched_for: tuple[int, dict[str, KnobValue]] | None = None
         self._clocks: list[ClockOffset] = []
         self._launch_s = 0.0
 
@@ -91,7 +92,7 @@ class RemoteSite(Site):
         self._clocks = in_parallel(Agent.clock_offset, agents)
         hosts = []
         for agent in agents:
-            address, device = self._address(agent, cluster.options.get("interface"))
+            address, device = self._address(agent, optional_text(cluster.options, "interface"))
             wanted, cores = cluster.workers_per_host * cluster.threads_per_worker, agent.about.cores
             if wanted > len(cores) and not cluster.oversubscribe:
                 raise SiteError(
@@ -238,7 +239,7 @@ def _files_of(path: Path) -> list[Path]:
 
 def host_list(cluster: ClusterChoice) -> list[str]:
     """The hosts that the study names."""
-    return [host.strip() for host in cluster.options["hosts"].split(",") if host.strip()]
+    return [host.strip() for host in text(cluster.options, "hosts").split(",") if host.strip()]
 
 
 def short_of_hosts(cluster: ClusterChoice, site: str) -> str | None:
