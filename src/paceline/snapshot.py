@@ -17,10 +17,9 @@ from paceline.plan import Plan, Trial, schedule
 from paceline.plan.estimate import make_estimate
 from paceline.plan.expand import require_cores
 from paceline.plan.proof import runs_of
-from paceline.plan.resume import LastAttempt, done_runs, hopeless_trials, repeats_again
+from paceline.plan.resume import Attempt, done_runs, hopeless_trials, next_attempts, repeats_again
 from paceline.prepared import PreparedStudy
-from paceline.record import MEASUREMENT, PROOF, OutcomeKind, Record, Store, last_attempts
-from paceline.record.failures import would_fail_again
+from paceline.record import MEASUREMENT, Record, Store
 from paceline.record.reading import Reading
 from paceline.run.host_state import machine
 from paceline.run.worker_source import worker_digest
@@ -120,12 +119,9 @@ class Snapshot:
         unavailable = prepared.catalog.unavailable
         proofs = [trial for trial in runs_of(prepared.proof_cases()) if trial.framework.name not in unavailable]
         trials = [*proofs, *self.trials]
-        attempts, counts, elapsed = self._attempts(trials)
+        attempts, elapsed = self._recorded_here(trials)
         if again:
-            recorded = {trial.id: 0 for trial in self.trials}
-            for attempt in attempts:
-                recorded[attempt.trial] = max(recorded.get(attempt.trial, 0), attempt.repeat + 1)
-            repeats = repeats_again(self.study, prepared.trials, recorded)
+            repeats = repeats_again(self.study, prepared.trials, attempts)
         done = done_runs(attempts, trials, worker_digest())
         return schedule(
             self.study,
@@ -133,39 +129,19 @@ class Snapshot:
             estimate=make_estimate(prepared.catalog.capabilities, prepared.catalog.workload, elapsed),
             done=done,
             hopeless={} if retry else hopeless_trials(attempts, done),
-            attempts=counts,
+            attempts=next_attempts(attempts),
             retry=retry,
             repeats=repeats,
             proofs=proofs,
         )
 
-    def _attempts(
-        self, trials: Sequence[Trial]
-    ) -> tuple[list[LastAttempt], Mapping[tuple[str, int], int], Mapping[str, float]]:
-        """(how the last attempts ended, number of the next attempt, recent wall times), all on this machine."""
+    def _recorded_here(self, trials: Sequence[Trial]) -> tuple[list[Attempt], dict[str, float]]:
+        """Returns the last attempts on this machine, and trial id → the recent wall time of its runs here."""
         if not Store.exists(self.folder):
-            return [], {}, {}
-        here, ids = machine()["id"], [trial.id for trial in trials]
+            return [], {}
+        here = machine()["id"]
         with Store.open(self.folder) as store:
-            attempted, elapsed = store.attempted(here), store.recent_elapsed(ids, here)
-            last = {(run.trial_id, run.repeat): run for run in sorted(attempted, key=lambda run: run.attempt)}
-            asked = {trial.id for trial in trials}
-            failed = {run.trial_id for run in last.values() if run.outcome is not OutcomeKind.OK} & asked
-            records = store.records(trial_ids=failed, machine=here, with_samples=False) if failed else []
-        reasons = {(record.trial.id, record.repeat): would_fail_again(record) for record in last_attempts(records)}
-        attempts = [
-            LastAttempt(
-                trial=run.trial_id,
-                repeat=run.repeat,
-                outcome=run.outcome.value,
-                ok=run.outcome is OutcomeKind.OK,
-                limits=run.limits,
-                would_fail_again=reasons.get((run.trial_id, run.repeat)),
-                proof_by=(run.worker or "") if run.kind == PROOF else None,
-            )
-            for run in last.values()
-        ]
-        return attempts, {key: run.attempt + 1 for key, run in last.items()}, elapsed
+            return store.last_attempts(here), store.recent_elapsed([trial.id for trial in trials], here)
 
     @cached_property
     def records(self) -> list[Record]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Sequence
 
 from paceline.errors import RunIncompleteError
-from paceline.record.record import OutcomeKind, Record
+from paceline.record.record import Outcome, OutcomeKind, Record
 
 SET_UP = frozenset({"at the start", "during setup"})
 """Stages of a run before its first step."""
@@ -34,14 +34,14 @@ def none_ended_well(source: str, records: Sequence[Record], *, again: str = "") 
     )
 
 
-def would_fail_again(record: Record) -> str | None:
-    """Why another repeat of the same trial would end the same way, or None.
+def would_fail_again(outcome: Outcome, repeat: int) -> str | None:
+    """Says why further repeats of a trial would end as this one did; None if they may end well.
 
-    A worker that fails by itself before its first step does so whenever it is started; ports, peers and memory do not.
+    A worker that fails by itself before its first step fails whenever it is started. A failure that involves a port, a
+    peer or memory may not come again.
     """
-    outcome = record.outcome
     if outcome.kind is not OutcomeKind.FAILED or outcome.stage not in SET_UP:
         return None
     if BY_CHANCE.search(" ".join([outcome.reason or "", *outcome.log_tail[-3:]])):
         return None
-    return f"repeat {record.repeat + 1} failed {outcome.stage}, and further ones would fail too: {outcome.reason}"
+    return f"repeat {repeat + 1} failed {outcome.stage}, and further ones would fail too: {outcome.reason}"

@@ -58,6 +58,11 @@ class Outcome:
     log_tail: tuple[str, ...] = ()
     """Last lines that it wrote."""
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Outcome:
+        """Returns the outcome that a stored record describes."""
+        return cls(**{**data, "kind": OutcomeKind(data["kind"]), "log_tail": tuple(data["log_tail"])})
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Doubt:
@@ -198,9 +203,7 @@ class Record:
             series: its tables, or the files in which they lie, by name.
         """
         plain = dict(data)
-        outcome = dict(plain.pop("outcome"))
-        outcome["kind"] = OutcomeKind(outcome["kind"])
-        outcome["log_tail"] = tuple(outcome["log_tail"])
+        plain["outcome"] = Outcome.from_json(plain["outcome"])
         told = plain.pop("trial", None)
         plain["trial"] = trial or Trial.from_json(told)
         plain["hosts"] = tuple(plain.get("hosts", ()))
@@ -209,4 +212,4 @@ class Record:
             Rank(**{**rank, "cores": tuple(rank["cores"]), "notes": tuple(rank["notes"])}) for rank in plain["ranks"]
         )
         plain["doubts"] = (*(Doubt(**doubt) for doubt in plain["doubts"]), *doubts)
-        return cls(**{**plain, **(series or {})}, outcome=Outcome(**outcome))
+        return cls(**{**plain, **(series or {})})

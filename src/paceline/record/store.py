@@ -26,9 +26,10 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from paceline.errors import StoreError
-from paceline.plan.trial import Limits, Trial
+from paceline.plan.resume import Attempt
+from paceline.plan.trial import Trial
 from paceline.record import sample_files, summaries
-from paceline.record.attempt import Attempt
+from paceline.record.attempt import AttemptRow
 from paceline.record.damage import unusable_series
 from paceline.record.database import explained, is_store, not_writable, open_database
 from paceline.record.on_demand import SeriesFile, file_of
@@ -170,26 +171,15 @@ class Store:
             self._sum_up(runs, records, wanted, values)
         return records
 
-    def attempted(self, machine_id: str) -> list[Attempt]:
-        """Every attempt on this machine in the order in which they started; no facts are decoded for it."""
+    def last_attempts(self, machine_id: str) -> list[Attempt]:
+        """Returns the last attempt at each repeat on this machine; only the facts of failed runs are decoded."""
         rows = self._select(
-            "SELECT trial_id, repeat, attempt, outcome, kind, limits, worker FROM runs"
-            " WHERE machine_id = ? ORDER BY started, id",
-            (machine_id,),
+            "SELECT trial_id, repeat, attempt, outcome, kind, limits, worker,"
+            " CASE outcome WHEN ? THEN NULL ELSE json END FROM runs WHERE machine_id = ? ORDER BY attempt, started, id",
+            (OutcomeKind.OK.value, machine_id),
         )
-        limits = {text: Limits(**json.loads(text)) for text in {row[5] for row in rows}}
-        return [
-            Attempt(
-                trial_id=trial_id,
-                repeat=repeat,
-                attempt=attempt,
-                outcome=OutcomeKind(outcome),
-                kind=kind,
-                limits=limits[limit],
-                worker=worker,
-            )
-            for trial_id, repeat, attempt, outcome, kind, limit, worker in rows
-        ]
+        last = {(row.trial_id, row.repeat): row for row in (AttemptRow(*columns) for columns in rows)}
+        return [row.to_attempt() for row in last.values()]
 
     def recent_elapsed(self, trial_ids: Collection[str], machine: str | None = None) -> dict[str, float]:
         """Trial id → median wall time of its last runs that ended well, for estimates."""
@@ -206,10 +196,6 @@ class Store:
         statement = f"SELECT trial_id, MAX(limits) FROM runs{wanted} GROUP BY trial_id"  # noqa: S608 - as above
         trial = self._trials(wanted, values)
         return {trial_id: trial(trial_id, limits) for trial_id, limits in self._select(statement, values)}
-
-    def studies(self) -> list[str]:
-        """Names of studies with at least one run."""
-        return [name for (name,) in self._select("SELECT DISTINCT study FROM runs ORDER BY study")]
 
     def query(self, sql: str) -> pa.Table:
         """Answer SQL (DuckDB's) over the views `runs`, `samples`, `layers` and `meter`.
