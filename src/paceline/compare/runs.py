@@ -80,13 +80,13 @@ def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
         return [Runs(trial=trial, machine=None, fingerprint=None, measured=(), failed=(), retried=0)]
     latest: dict[tuple[str, int], Record] = {}
     for record in sorted(records, key=lambda r: (r.attempt, r.started)):
-        latest[_machine(record), record.repeat] = record
+        latest[record.machine["id"], record.repeat] = record
     latest_ids = {id(record) for record in latest.values()}
     # A successful run stays valid; only a failed attempt is replaced by a later one.
     alive = [record for record in records if id(record) in latest_ids or record.ok]
     good: dict[tuple[str, str | None], dict[int, Record]] = {}
     for record in sorted((r for r in alive if r.ok), key=lambda r: (r.attempt, r.started)):
-        good.setdefault((_machine(record), fingerprint(record)), {})[record.repeat] = record
+        good.setdefault((record.machine["id"], fingerprint(record)), {})[record.repeat] = record
     # A run can fail before its environment was seen, so failures belong to their machine's largest group.
     homes: dict[str, tuple[str, str | None]] = {}
     for key in sorted(good, key=lambda k: -len(good[k])):
@@ -94,7 +94,7 @@ def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
     failed: dict[tuple[str, str | None], list[Record]] = {}
     retried: dict[tuple[str, str | None], int] = {}
     for record in sorted((r for r in records if not r.ok), key=lambda r: r.repeat):
-        home = homes.setdefault(_machine(record), (_machine(record), None))
+        home = homes.setdefault(record.machine["id"], (record.machine["id"], None))
         if id(record) in latest_ids:
             failed.setdefault(home, []).append(record)
         else:
@@ -115,7 +115,3 @@ def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
             )
         )
     return groups
-
-
-def _machine(record: Record) -> str:
-    return str(record.machine.get("id", "unknown"))

@@ -102,7 +102,7 @@ def unpack_archive(path: Path, folder: Path) -> tuple[int, int]:
 
 def _run(record: Record) -> tuple[str, str, int, int]:
     """By which a store knows a run."""
-    return record.trial.id, str(record.machine["id"]), record.repeat, record.attempt
+    return record.trial.id, record.machine["id"], record.repeat, record.attempt
 
 
 def _verify(path: Path, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
@@ -135,7 +135,7 @@ def _verify_runs(path: Path, records: Sequence[Record]) -> None:
             )
 
 
-def _facts(record: Record) -> dict[str, Any]:
+def _facts(record: Record) -> dict[str, object]:
     """With the columns of its tables: of runs put together, each has those of all."""
     columns = {name: table.column_names for name in SERIES if (table := getattr(record, name)) is not None}
     return {**record.to_json(), "columns": columns}

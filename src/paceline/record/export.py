@@ -13,7 +13,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -57,7 +56,7 @@ _PLAIN_SUMMARY = (
 )
 
 
-def trial_columns(trial: Trial) -> dict[str, Any]:
+def trial_columns(trial: Trial) -> dict[str, object]:
     """A trial as flat columns; knobs as `knob.<name>`, model options as `option.<name>`."""
     workload, framework, cluster, measure = trial.workload, trial.framework, trial.cluster, trial.measure
     return {
@@ -88,7 +87,7 @@ def trial_columns(trial: Trial) -> dict[str, Any]:
     }
 
 
-def run_columns(record: Record) -> dict[str, Any]:
+def run_columns(record: Record) -> dict[str, object]:
     """A run as one flat row: ids, trial, outcome, derived numbers, warnings (codes, separated by spaces)."""
     versions = [rank.framework_version for rank in record.ranks if rank.framework_version]
     return {
@@ -97,7 +96,7 @@ def run_columns(record: Record) -> dict[str, Any]:
         "study": record.study,
         "repeat": record.repeat,
         "attempt": record.attempt,
-        "machine_id": record.machine.get("id"),
+        "machine_id": record.machine["id"],
         "started": record.started,
         "elapsed_s": record.elapsed_s,
         "outcome": record.outcome.kind.value,
@@ -124,9 +123,15 @@ def samples_table(records: Sequence[Record]) -> pa.Table:
         if record.samples is None:
             continue
         flat = trial_columns(record.trial)
-        facts = {"run_id": record.run_id, "trial_id": record.trial.id, "machine_id": record.machine.get("id")}
-        facts |= {"repeat": record.repeat, "attempt": record.attempt, "phases_by": record.phases_by}
-        facts |= {name: flat[name] for name in MAIN_TRIAL_COLUMNS}
+        facts: dict[str, object] = {
+            "run_id": record.run_id,
+            "trial_id": record.trial.id,
+            "machine_id": record.machine["id"],
+            "repeat": record.repeat,
+            "attempt": record.attempt,
+            "phases_by": record.phases_by,
+            **{name: flat[name] for name in MAIN_TRIAL_COLUMNS},
+        }
         n = record.samples.num_rows
         columns = {name: pa.array([value] * n) for name, value in facts.items()}
         columns |= {name: record.samples[name] for name in record.samples.column_names}
@@ -134,7 +139,7 @@ def samples_table(records: Sequence[Record]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
 
 
-def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
+def table_of(rows: Sequence[Mapping[str, object]]) -> pa.Table:
     """Rows with differing keys as a table; a column of mixed kinds becomes text."""
     names = list(dict.fromkeys(name for row in rows for name in row))
     # Phases and knobs of a later row belong beside those of the first, not behind its warnings.
@@ -149,7 +154,7 @@ def to_csv(records: Sequence[Record]) -> str:
     return str(sink.getvalue().to_pybytes().decode())
 
 
-def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, Any]:
+def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, object]:
     """The records complete, each with its derived `summary`; raw columns too when asked for.
 
     Ready for `json.dumps`: numbers that JSON has no word for (NaN, infinity) are None.
@@ -158,7 +163,7 @@ def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, An
     for record in records:
         row = record.to_json() | {"trial_id": record.trial.id, "summary": None, "series": _series(record)}
         if record.meter is not None:
-            row["resources"] = {**row["resources"], "samples": meter_looks(record.meter)}
+            row["resources"] = {**record.resources, "samples": meter_looks(record.meter)}
         summary = summarize(record)
         if summary is not None:
             row["summary"] = _summary_json(summary)
@@ -166,8 +171,7 @@ def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, An
             row["samples"] = None if record.samples is None else record.samples.to_pydict()
             row["layers"] = None if record.layers is None else record.layers.to_pydict()
         rows.append(row)
-    plain: dict[str, Any] = _finite({"records": rows})
-    return plain
+    return {"records": [_finite(row) for row in rows]}
 
 
 def write_parquet(records: Sequence[Record], path: Path) -> None:
@@ -222,7 +226,7 @@ def how_to_write(path: Path) -> str:
     return "name another file, in a folder where you may write"
 
 
-def _summary_columns(summary: RunSummary | None) -> dict[str, Any]:
+def _summary_columns(summary: RunSummary | None) -> dict[str, object]:
     if summary is None:
         return dict.fromkeys(_PLAIN_SUMMARY)
     return {
@@ -234,7 +238,7 @@ def _summary_columns(summary: RunSummary | None) -> dict[str, Any]:
     }
 
 
-def _series(record: Record) -> dict[str, dict[str, Any]]:
+def _series(record: Record) -> dict[str, dict[str, object]]:
     """Series → its rows, and the checksum of the file in which the store keeps it; null of a run that is in none."""
     return {
         name: {"rows": table.num_rows, "checksum": file.checksum if (file := file_of(record, name)) else None}
@@ -243,7 +247,7 @@ def _series(record: Record) -> dict[str, dict[str, Any]]:
     }
 
 
-def _summary_json(summary: RunSummary) -> dict[str, Any]:
+def _summary_json(summary: RunSummary) -> dict[str, object]:
     plain = {name: getattr(summary, name) for name in summary.__dataclass_fields__ if name != "lockstep"}
     plain["phases"] = {name: phase.seconds for name, phase in summary.phases.items()}
     plain["phase_shares"] = {name: phase.share for name, phase in summary.phases.items()}
@@ -251,7 +255,7 @@ def _summary_json(summary: RunSummary) -> dict[str, Any]:
     return plain
 
 
-def _scalar(value: Any) -> Any:
+def _scalar(value: object) -> object:
     """A cell holds one value; what has parts is written as JSON."""
     return json.dumps(value, default=str) if isinstance(value, (Mapping, list, tuple)) else value
 
@@ -263,14 +267,14 @@ def _place(name: str, names: Sequence[str]) -> int:
     return next(i for i, other in enumerate(names) if other.startswith(f"{family}."))
 
 
-def _column(values: list[Any]) -> pa.Array:
+def _column(values: list[object]) -> pa.Array:
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array([None if v is None else v if isinstance(v, str) else json.dumps(v) for v in values])
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, overload
+from typing import Generic, Literal, Protocol, TypedDict, TypeVar, overload
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Use = Literal["stages", "proof", "kept"]
 """Who reads a fact: stages right of the record; the fairness proof only; nobody of ours, it is kept for people."""
 
@@ -20,15 +20,15 @@ class Reported(Protocol):
     """A set of facts as it was stored."""
 
     @property
-    def stored(self) -> Mapping[str, Any]: ...
+    def stored(self) -> Mapping[str, object]: ...
 
 
-class Fact(Generic[T]):
+class Fact(Generic[T_co]):
     """One fact, read from what is stored each time it is asked for; None where it was not reported or not readable."""
 
     def __init__(
         self,
-        read: Callable[[object], T | None],
+        read: Callable[[object], T_co | None],
         meaning: str,
         *,
         unit: str = "",
@@ -58,10 +58,10 @@ class Fact(Generic[T]):
         self.name = name
 
     @overload
-    def __get__(self, instance: None, owner: type) -> Fact[T]: ...
+    def __get__(self, instance: None, owner: type) -> Fact[T_co]: ...
     @overload
-    def __get__(self, instance: Reported, owner: type) -> T | None: ...
-    def __get__(self, instance: Reported | None, owner: type) -> Fact[T] | T | None:
+    def __get__(self, instance: Reported, owner: type) -> T_co | None: ...
+    def __get__(self, instance: Reported | None, owner: type) -> Fact[T_co] | T_co | None:
         if instance is None:
             return self
         value = instance.stored.get(self.name)
@@ -70,7 +70,7 @@ class Fact(Generic[T]):
         return None if value is None else self.read(value)
 
 
-def facts_of(owner: type) -> list[Fact[Any]]:
+def facts_of(owner: type) -> list[Fact[object]]:
     """All facts that a class describes, in the order of its source."""
     return [value for value in vars(owner).values() if isinstance(value, Fact)]
 
@@ -116,8 +116,13 @@ def texts(value: object) -> tuple[str, ...] | None:
     return tuple(map(str, value)) if isinstance(value, (list, tuple)) else None
 
 
-def mapping(value: object) -> Mapping[str, Any] | None:
+def mapping(value: object) -> Mapping[str, object] | None:
     return value if isinstance(value, Mapping) else None
+
+
+def section(facts: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """Returns the facts that are grouped under a name; {} if there are none."""
+    return mapping(facts.get(name)) or {}
 
 
 class TensorEvidence(TypedDict):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from paceline.record.fact import (
     Fact,
@@ -33,7 +32,7 @@ from paceline.record.fact import (
 class RankFacts:
     """What one rank reports of itself."""
 
-    stored: Mapping[str, Any]
+    stored: Mapping[str, object]
 
     phases_derived = Fact(
         derived_phases,
@@ -206,7 +205,7 @@ class RankFacts:
 class InputFacts:
     """What the host knows of what a run trains."""
 
-    stored: Mapping[str, Any]
+    stored: Mapping[str, object]
 
     parameters = Fact(whole, "Trainable parameters of the graph.", by_host=True)
     gradient_bytes = Fact(number, "Gradients of all parameters.", unit="bytes", by_host=True)

@@ -9,11 +9,11 @@ only.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from paceline.record.fact import number, section
 from paceline.record.lockstep import floats
 from paceline.record.phases import COMMUNICATION
 from paceline.record.record import Doubt, Record
@@ -94,9 +94,7 @@ def _neighbours(record: Record) -> Iterator[Doubt]:
     if steal is not None and steal > STEAL_LIMIT:
         seen.append(f"the hypervisor gave {steal:.1%} of the CPU time to other guests")
     # Sharing cores on purpose, holding hosts to a share of one, keeping cores awake: pressure of our own making.
-    own = (
-        record.trial.cluster.oversubscribe or record.pace.granted < 1.0 or (record.state.get("site") or {}).get("awake")
-    )
+    own = record.trial.cluster.oversubscribe or record.pace.granted < 1.0 or section(record.state, "site").get("awake")
     if not own:
         pressure = _number(record.state, "during", "cpu_pressure_some")
         if pressure is not None and pressure > PRESSURE_LIMIT:
@@ -161,12 +159,13 @@ def _shared_cores(record: Record) -> Iterator[Doubt]:
         )
 
 
-def _number(state: Mapping[str, Any], when: str, key: str) -> float | None:
-    value = (state.get(when) or {}).get(key)
-    return None if value is None else float(value)
+def _number(state: Mapping[str, object], when: str, key: str) -> float | None:
+    return number(section(state, when).get(key))
 
 
-def _mean_frequency(state: Mapping[str, Any], when: str) -> float | None:
-    values = (state.get(when) or {}).get("cpu_freq_mhz")
-    known = [float(value) for value in values or [] if value]
-    return sum(known) / len(known) if known else None
+def _mean_frequency(state: Mapping[str, object], when: str) -> float | None:
+    values = section(state, when).get("cpu_freq_mhz")
+    cores = values if isinstance(values, (list, tuple)) else ()
+    # A core that is switched off reports nothing, or zero.
+    frequencies = [frequency for core in cores if (frequency := number(core))]
+    return sum(frequencies) / len(frequencies) if frequencies else None

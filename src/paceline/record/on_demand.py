@@ -6,8 +6,6 @@ file is read and checked is `sample_files`.
 
 from __future__ import annotations
 
-from typing import Any
-
 import pyarrow as pa
 
 from paceline.record.sample_files import read_table
@@ -23,7 +21,7 @@ class SeriesFile:
         self.rows = rows
         self.checksum = checksum
         """Of the file's bytes; None: not known, because the file could not be read when its store was updated."""
-        self.derived: dict[str, Any] = {}
+        self.derived: dict[str, object] = {}
         """What was derived from this series already, by name; goes with the file, so it can never outlive it."""
 
     def read(self) -> pa.Table | None:
@@ -37,7 +35,7 @@ class OnDemand:
     def __set_name__(self, owner: type, name: str) -> None:
         self._name = name
 
-    def __get__(self, record: Any, owner: type | None = None) -> pa.Table | None:
+    def __get__(self, record: object, owner: type | None = None) -> pa.Table | None:
         if record is None:
             return None  # the default of the field
         held = record.__dict__[self._name]
@@ -47,11 +45,11 @@ class OnDemand:
             held = record.__dict__[self._name] = held.read()
         return held
 
-    def __set__(self, record: Any, value: pa.Table | SeriesFile | None) -> None:
+    def __set__(self, record: object, value: pa.Table | SeriesFile | None) -> None:
         record.__dict__[self._name] = None if value is self else value
 
 
-def file_of(record: Any, name: str) -> SeriesFile | None:
+def file_of(record: object, name: str) -> SeriesFile | None:
     """The file behind a series of a record; None where the series is a table of its own, or there is none."""
     held = record.__dict__[name]
     return held if isinstance(held, SeriesFile) else record.__dict__.get(f"{name}_file")

@@ -20,8 +20,9 @@ from paceline.plan.pace import Pace
 from paceline.plan.trial import Trial
 from paceline.plan.vocabulary import PhasesBy
 from paceline.record.doubt_codes import DoubtCode
+from paceline.record.fact import section
 from paceline.record.facts import InputFacts, RankFacts
-from paceline.record.machines import Machine
+from paceline.record.machines import Machine, MachineFacts
 from paceline.record.on_demand import OnDemand, SeriesFile
 from paceline.record.sample_files import SERIES
 
@@ -95,7 +96,7 @@ class Rank:
     """CPU time of the whole process."""
     clock_origin_s: float | None = None
     """Unix time of this rank's clock at which its `start_s` is zero; what ranks of several hosts are aligned by."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: Mapping[str, object] = field(default_factory=dict)
     """What the adapter reports of itself: threads, buckets, BLAS, compile time …"""
     notes: tuple[str, ...] = ()
     """What it wanted the user to know."""
@@ -125,15 +126,15 @@ class Record:
     """Wall time of the run, set-up included."""
     outcome: Outcome
     ranks: tuple[Rank, ...]
-    machine: Mapping[str, Any]
+    machine: MachineFacts
     """Who and what the machine is that commanded the run; "id" tells machines apart."""
-    state: Mapping[str, Any]
+    state: Mapping[str, object]
     """Load, pressure and frequency before, during and after; the host's own CPU use."""
-    environment: Mapping[str, Any]
+    environment: Mapping[str, object]
     """Fingerprint: name, lock, python, packages seen."""
-    resources: Mapping[str, Any]
+    resources: Mapping[str, object]
     """Of the meter: its period and the network counters; what it saw of each process is the series `meter`."""
-    inputs: Mapping[str, Any]
+    inputs: Mapping[str, object]
     """Checksums of the graph, the initial weights and the data."""
     doubts: tuple[Doubt, ...]
     """Warnings found when the numbers checked themselves."""
@@ -142,7 +143,7 @@ class Record:
     kind: RecordKind = MEASUREMENT
     """What sort of facts."""
     phases_by: PhasesBy = "timers"
-    hosts: tuple[Mapping[str, Any], ...] = ()
+    hosts: tuple[Mapping[str, object], ...] = ()
     """Every host of the run: name, address, cores; and what the site tells of itself under "site" in `state`."""
     machines: tuple[Machine, ...] = ()
     """The machine behind each of `hosts`, as far as it is known: what worked, not what commanded."""
@@ -161,7 +162,7 @@ class Record:
     @property
     def pace(self) -> Pace:
         """What the site did to time on purpose, as the site tells it."""
-        return Pace.of(self.state.get("site") or {})
+        return Pace.of(section(self.state, "site"))
 
     @property
     def reported(self) -> RankFacts:
@@ -173,10 +174,10 @@ class Record:
         """What is known of what it trained, each by name with its type."""
         return InputFacts(self.inputs)
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """All but the series, which are stored as columns."""
         plain = {"trial", "outcome", "ranks", "doubts", "machines", *SERIES}
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in plain}
+        data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in plain}
         data["trial"] = self.trial.to_json()
         data["outcome"] = asdict(self.outcome) | {"kind": self.outcome.kind.value}
         data["hosts"] = [dict(host) for host in self.hosts]

@@ -18,6 +18,7 @@ import sqlite3
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -155,7 +156,7 @@ class Store:
         with without_collecting():
             return self._records(*_filter(trial_ids, study=study, machine_id=machine), with_samples=with_samples)
 
-    def _records(self, wanted: str, values: list[Any], *, with_samples: bool) -> list[Record]:
+    def _records(self, wanted: str, values: Sequence[str], *, with_samples: bool) -> list[Record]:
         trials = self._trials(wanted, values)
         files = self._files(wanted, values) if with_samples else {}
         statement = f"SELECT id, trial_id, limits, json FROM runs{wanted} ORDER BY started, id"  # noqa: S608 - values are bound
@@ -207,10 +208,6 @@ class Store:
             "SELECT id, run_id, machine_id, runs.json, trials.json, limits, stem"
             " FROM runs JOIN trials USING (trial_id) ORDER BY started, id"
         )
-        facts = [
-            (run_id, machine_id, json.loads(run), json.loads(trial) | {"limits": json.loads(limits)}, stem)
-            for _, run_id, machine_id, run, trial, limits, stem in rows
-        ]
         stems = {row[0]: row[6] for row in rows}
         files: dict[str, list[str]] = {name: [] for name in SERIES}
         # A file that is damaged is left out rather than failing the question, or answering it wrongly.
@@ -218,10 +215,14 @@ class Store:
             if sample_files.state_of(self._path(name, stems[run]), count, checksum) == WHOLE:
                 files[name].append(stems[run])
         try:
-            from paceline.record.query import run_query  # noqa: PLC0415  DuckDB is only for those who ask
+            from paceline.record.query import StoredRun, run_query  # noqa: PLC0415  DuckDB is an optional dependency
         except ImportError:
             raise StoreError("SQL over a store needs DuckDB", hint="pip install 'paceline[sql]'") from None
-        return run_query(sql, self.folder, facts, files)
+        runs = [
+            StoredRun(run_id, machine_id, json.loads(facts), json.loads(trial) | {"limits": json.loads(limits)}, stem)
+            for _, run_id, machine_id, facts, trial, limits, stem in rows
+        ]
+        return run_query(sql, self.folder, runs, files)
 
     def sweep(self) -> list[Path]:
         """Remove what killed writers left: temporary files of dead processes, Parquet files without a row.
@@ -250,7 +251,7 @@ class Store:
 
     def _insert(self, record: Record, written: list[_Written], origin: str) -> None:
         stem = stem_of(record.run_id)
-        machine_id = str(record.machine["id"])
+        machine_id = record.machine["id"]
         key = (record.trial.id, machine_id, record.repeat, record.attempt)
         recorded = self._connection.execute(
             "SELECT 1 FROM runs WHERE trial_id = ? AND machine_id = ? AND repeat = ? AND attempt = ?", key
@@ -265,8 +266,9 @@ class Store:
         for series in written:
             series.temporary.replace(self._path(series.name, stem))
         facts = record.to_json()
-        trial = facts.pop("trial")
-        self._connection.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", (record.trial.id, dump(trial)))
+        del facts["trial"]
+        trial = (record.trial.id, dump(record.trial.to_json()))
+        self._connection.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", trial)
         row = self._connection.execute(
             "INSERT INTO runs (run_id, trial_id, machine_id, repeat, attempt, study, started, elapsed_s, outcome, kind,"
             " limits, worker, origin, stem, json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -279,7 +281,7 @@ class Store:
                 record.outcome.kind.value,
                 record.kind,
                 # Limits are no part of a trial's identity, so each run keeps its own.
-                dump(trial["limits"]),
+                dump(asdict(record.trial.limits)),
                 record.input_facts.worker,
                 origin,
                 stem,
@@ -294,7 +296,7 @@ class Store:
         sums = [(row, series.checksum, sum_up(record)) for series in written if series.name == SAMPLES]
         summaries.keep(self._connection, sums)
 
-    def _trials(self, wanted: str, values: list[Any]) -> Callable[[str, str], Trial]:
+    def _trials(self, wanted: str, values: Sequence[str]) -> Callable[[str, str], Trial]:
         """From the id of a trial and the limits of a run of it, as stored, to the trial: each is made once."""
         stored = dict(
             self._select(
@@ -309,7 +311,7 @@ class Store:
 
         return trial
 
-    def _files(self, wanted: str, values: list[Any]) -> dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]]:
+    def _files(self, wanted: str, values: Sequence[str]) -> dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]]:
         """Row of a run → the files of its series that can be relied on, and doubts about the others."""
         statement = (
             "SELECT run, stem, name, rows, checksum FROM series JOIN runs ON runs.id = run"  # noqa: S608 - as above
@@ -327,7 +329,7 @@ class Store:
                 files[run] = (series, (*doubts, unusable_series(name, path, state)))
         return files
 
-    def _sum_up(self, runs: Sequence[int], records: Sequence[Record], wanted: str, values: list[Any]) -> None:
+    def _sum_up(self, runs: Sequence[int], records: Sequence[Record], wanted: str, values: Sequence[str]) -> None:
         """Give every run what its samples sum up to; what is not kept yet is derived, and kept where that can be."""
         with explained(self.folder):
             kept = summaries.kept_summaries(self._connection, wanted, values)
@@ -349,9 +351,9 @@ class Store:
     def _path(self, name: str, stem: str) -> str:
         return f"{self.folder}/{name}/{stem}.parquet"
 
-    def _select(self, statement: str, values: Collection[Any] = ()) -> list[Any]:
+    def _select(self, statement: str, values: Sequence[str] = ()) -> list[Any]:
         with explained(self.folder):
-            return self._connection.execute(statement, tuple(values)).fetchall()
+            return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -366,10 +368,10 @@ class Store:
             raise
 
 
-def _filter(trial_ids: Collection[str] | None, **columns: str | None) -> tuple[str, list[Any]]:
+def _filter(trial_ids: Collection[str] | None, **columns: str | None) -> tuple[str, list[str]]:
     given = {name: value for name, value in columns.items() if value is not None}
     clauses = [f"{name} = ?" for name in given]
-    values: list[Any] = list(given.values())
+    values = list(given.values())
     if trial_ids is not None:
         # One JSON value instead of a mark each: SQLite limits the number of marks.
         clauses.append("trial_id IN (SELECT value FROM json_each(?))")

@@ -6,15 +6,14 @@ import gc
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 
-def dump(data: Mapping[str, Any]) -> str:
+def dump(data: Mapping[str, object]) -> str:
     """With sorted keys, so that what is equal is stored equal."""
     return json.dumps(data, default=_plain, sort_keys=True)
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     """What JSON has no word for: NumPy's numbers, and other mappings and sequences than Python's own."""
     if hasattr(value, "item"):
         return value.item()

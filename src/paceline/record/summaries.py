@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -23,7 +23,7 @@ Kept = tuple[str, RunSummary | None]
 """Checksum of the samples, and what they sum up to (None: no step was measured)."""
 
 
-def kept_summaries(connection: sqlite3.Connection, wanted: str, values: list[Any]) -> dict[int, Kept]:
+def kept_summaries(connection: sqlite3.Connection, wanted: str, values: Sequence[str]) -> dict[int, Kept]:
     """Row of a run → what is kept of it by this version; `wanted` chooses runs as in `Store.records`."""
     rows = connection.execute(
         f"SELECT run, checksum, json FROM summaries WHERE version = ? AND run IN (SELECT id FROM runs{wanted})",  # noqa: S608 - our own words; values are bound
@@ -40,7 +40,7 @@ def keep(connection: sqlite3.Connection, summaries: Iterable[tuple[int, str, Run
     )
 
 
-def to_json(summary: RunSummary | None) -> dict[str, Any] | None:
+def to_json(summary: RunSummary | None) -> dict[str, object] | None:
     """Every field; numbers come back bit by bit, NaN and infinity included."""
     return None if summary is None else asdict(summary)
 

@@ -82,7 +82,8 @@ def summarize(record: Record) -> RunSummary | None:
         return sum_up(record)
     if SUMMARY not in file.derived:
         file.derived[SUMMARY] = sum_up(record)
-    summary: RunSummary | None = file.derived[SUMMARY]
+    summary = file.derived[SUMMARY]
+    assert summary is None or isinstance(summary, RunSummary)
     return summary
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from paceline.record.fact import number
 from paceline.record.meter import meter_looks
 from paceline.record.record import Record
 
@@ -45,18 +46,24 @@ class UsageCurves:
 
 def usage_of(record: Record) -> list[UsageCurves]:
     """Curves of every process that was seen at least three times: two points make no curve. By name."""
-    samples = meter_looks(record.meter)
-    names = sorted({name for sample in samples for name in sample["processes"]}, key=_by_number)
+    looks = meter_looks(record.meter)
+    names = sorted({name for look in looks for name in look["processes"]}, key=_by_number)
     most = min(MOST_POINTS, max(FEWEST_POINTS, ALL_POINTS // max(1, len(names))))
-    period = float(record.resources.get("period_s", 0.0))
-    found = []
+    period = number(record.resources.get("period_s")) or 0.0
+    curves = []
     for name in names:
-        seen = [(float(one["t_s"]), one["processes"][name]) for one in samples if name in one["processes"]]
-        times = [t for t, _ in seen]
-        rates = _rates(times, [float(used["cpu_s"]) for _, used in seen], SHORTEST * period)
+        seen = [
+            (look["t_s"], cpu_s, rss_bytes)
+            for look in looks
+            if (used := look["processes"].get(name)) is not None
+            and (cpu_s := used["cpu_s"]) is not None
+            and (rss_bytes := used["rss_bytes"]) is not None
+        ]
+        times = [t_s for t_s, _, _ in seen]
+        rates = _rates(times, [cpu_s for _, cpu_s, _ in seen], SHORTEST * period)
         if len(times) > 2 and len(rates.t_s) > 1:
-            memory = Series(t_s=tuple(times), values=tuple(float(used["rss_bytes"]) for _, used in seen))
-            found.append(
+            memory = Series(t_s=tuple(times), values=tuple(rss_bytes for _, _, rss_bytes in seen))
+            curves.append(
                 UsageCurves(
                     process=name,
                     cores=thinned(rates, most),
@@ -66,7 +73,7 @@ def usage_of(record: Record) -> list[UsageCurves]:
                     peak_rss_bytes=max(memory.values),
                 )
             )
-    return found
+    return curves
 
 
 def thinned(series: Series, most: int) -> Series:

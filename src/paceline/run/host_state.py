@@ -19,23 +19,25 @@ from typing import Any
 
 import psutil
 
+from paceline.record.machines import MachineFacts
 
-def machine() -> dict[str, Any]:
+
+def machine() -> MachineFacts:
     """Who this machine is. `id` tells machines apart; it is a hash, so no host name leaves the store with it."""
-    facts: dict[str, Any] = {
-        "cpu_model": _cpu_model(),
+    cpu_model, threads = _cpu_model(), psutil.cpu_count()
+    identity = [socket.gethostname(), _read("/etc/machine-id"), cpu_model, threads]
+    return {
+        "cpu_model": cpu_model,
         "cores": psutil.cpu_count(logical=False),
-        "threads": psutil.cpu_count(),
+        "threads": threads,
         "memory_bytes": psutil.virtual_memory().total,
         "system": platform.system(),
         "kernel": platform.release(),
         "architecture": platform.machine(),
         "virtual": _is_virtual(),
         "accelerator": _accelerators(),
+        "id": hashlib.sha256(repr(identity).encode()).hexdigest()[:12],
     }
-    identity = [socket.gethostname(), _read("/etc/machine-id"), facts["cpu_model"], facts["threads"]]
-    facts["id"] = hashlib.sha256(repr(identity).encode()).hexdigest()[:12]
-    return facts
 
 
 def moment() -> dict[str, Any]:

@@ -9,7 +9,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from paceline.record.meter import meter_table
+from paceline.record.meter import Look, meter_table
 from paceline.sites import Running, Site
 
 PERIOD_S = 0.5
@@ -24,7 +24,7 @@ class Meter:
         self._started = time.monotonic()
         self._network_before = site.traffic()
         self._network_after = self._network_before
-        self._samples: list[dict[str, Any]] = []
+        self._samples: list[Look] = []
         self._cpu_s: dict[str, float] = {}
 
     def sample(self) -> dict[str, float]:

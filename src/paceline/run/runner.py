@@ -26,7 +26,7 @@ from paceline.plan.process import Process, Topology
 from paceline.plan.schedule import PlannedRun
 from paceline.plan.trial import Trial
 from paceline.record import MEASUREMENT, PROOF, Doubt, Outcome, OutcomeKind, Rank, Record, check
-from paceline.record.machines import Machine, machines_of
+from paceline.record.machines import Machine, MachineFacts, machines_of
 from paceline.run import host_state
 from paceline.run.disturbance import disturbing
 from paceline.run.equip import Equipment
@@ -61,7 +61,7 @@ class Bench:
     """Weights, data and the worker's source."""
     scratch: Path
     """Where runs under way keep their files."""
-    machine: Mapping[str, Any]
+    machine: MachineFacts
     """Facts of the machine that measures."""
     equipment: Equipment
     """Which environments its hosts have."""
