@@ -6,7 +6,7 @@ import argparse
 import difflib
 import math
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from paceline.errors import SpecError
 
@@ -17,7 +17,9 @@ class Parser(argparse.ArgumentParser):
     def error(self, message: str) -> NoReturn:
         raise SpecError(message.removeprefix("argument "), hint=f"see the options: {self.prog} --help")
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+    def parse_known_args(  # type: ignore[override]  # argparse also takes namespaces of other types
+        self, args: Iterable[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
         parsed, left = super().parse_known_args(args, namespace)
         if left:
             flags = [word for word in left if word.startswith("-")]
@@ -28,7 +30,7 @@ class Parser(argparse.ArgumentParser):
             raise SpecError(f"{self.prog}: unexpected argument: {' '.join(left)}", hint=self._hint("", ()))
         return parsed, left
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
+    def _check_value(self, action: argparse.Action, value: object) -> None:
         """Check the value of an argument with choices; a command is one of them."""
         if action.choices is not None and value not in action.choices:
             raise SpecError(

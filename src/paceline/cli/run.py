@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from paceline.cli.output import add_common, add_details, command, emit, say, show, width
 from paceline.cli.plan import nothing_can_run
@@ -97,8 +96,8 @@ def tell_precision(study: Study, comparison: Comparison) -> None:
             )
 
 
-def run_json(record: Record) -> dict[str, Any]:
-    """One run for a program."""
+def run_json(record: Record) -> dict[str, object]:
+    """Returns one run as part of a JSON document."""
     # A collective has no samples per second, and its steps are of many sizes.
     summary = summarize(record) if record.trial.workload.collective is None else None
     return {
