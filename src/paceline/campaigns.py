@@ -102,7 +102,7 @@ def try_out(bench: Workbench, wish: Wish, watcher: Watcher, budget: Budget) -> R
     def propose(_records: Sequence[Record]) -> Proposal | None:
         if predicted:
             keep_models(bench.snapshot())
-        choices = bench.snapshot().choices
+        choices = bench.snapshot().basis
         ranking = survey(choices, wish)
         trials, _ = to_try(ranking, choices)
         if not trials:
@@ -122,5 +122,5 @@ def try_out(bench: Workbench, wish: Wish, watcher: Watcher, budget: Budget) -> R
     if predicted:
         keep_models(bench.snapshot())
     snapshot = bench.snapshot()
-    rows, _ = measured(snapshot.choices)
+    rows, _ = measured(snapshot.basis)
     return Recommended(advice=snapshot.advice(wish), snapshot=snapshot, tried=tuple(outcomes(predicted, rows)))

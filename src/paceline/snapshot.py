@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from paceline.explain.trials import Subject
     from paceline.model.fitting.calibration import Calibration
     from paceline.model.fitting.families import FamilyModel
-    from paceline.recommend.candidates import Known
+    from paceline.recommend.candidates import Basis
     from paceline.recommend.objective import Wish
     from paceline.recommend.recommendation import Advice
 
@@ -313,16 +313,16 @@ class Snapshot:
         return gaps_of(self.comparison, self._subjects(None), profiles)
 
     @cached_property
-    def choices(self) -> Known:
+    def basis(self) -> Basis:
         """Everything that a recommendation rests on."""
-        from paceline.recommend.candidates import Known
+        from paceline.recommend.candidates import Basis
 
         records = [*self.records, *self._tries]
         tried = tuple({record.trial.id: record.trial for record in self._tries}.values())
         trials = [*self.trials, *tried]
         fairness = self._proved(records, tried) if tried else self.fairness
         comparison = self._compared(records, trials, fairness) if tried else self.comparison
-        return Known(
+        return Basis(
             study=self.study,
             comparison=comparison,
             runs=tuple(gather(records, trials)),
@@ -351,4 +351,4 @@ class Snapshot:
         from paceline.recommend.advise import advise
 
         findings = {explanation.trial: explanation.findings for explanation in self.explained(explained)}
-        return advise(self.choices, wish, findings)
+        return advise(self.basis, wish, findings)
