@@ -1,8 +1,7 @@
-"""Records as tables and files for other programs: one row per run, or one row per sample. Derived, never
-stored.
+"""Records as tables and files for other programs: one row per run, or one row per sample.
 
-The flat columns of a run are named here once; CSV, Parquet, DuckDB's `runs` and the Python API's data
-frames all show the same ones. Knows nothing of the store.
+The flat columns of a run are defined only here; CSV, Parquet, the view `runs` of DuckDB and the data frames of the
+Python API all have the same ones. Knows nothing about the store.
 """
 
 from __future__ import annotations
@@ -35,7 +34,7 @@ MAIN_TRIAL_COLUMNS = (
     "workers",
     "threads_per_worker",
 )
-"""What tells trials apart at a glance; repeated on every row of the long table of samples."""
+"""The columns that identify a trial at a glance; they are repeated on every row of the table of samples."""
 
 _PLAIN_SUMMARY = (
     "throughput",
@@ -57,7 +56,7 @@ _PLAIN_SUMMARY = (
 
 
 def trial_columns(trial: Trial) -> dict[str, object]:
-    """A trial as flat columns; knobs as `knob.<name>`, model options as `option.<name>`."""
+    """Returns a trial as flat columns, with knobs as `knob.<name>` and model options as `option.<name>`."""
     workload, framework, cluster, measure = trial.workload, trial.framework, trial.cluster, trial.measure
     return {
         "framework": framework.name,
@@ -88,7 +87,7 @@ def trial_columns(trial: Trial) -> dict[str, object]:
 
 
 def run_columns(record: Record) -> dict[str, object]:
-    """A run as one flat row: ids, trial, outcome, derived numbers, warnings (codes, separated by spaces)."""
+    """Returns a run as one flat row: ids, trial, outcome, derived numbers and the codes of its warnings."""
     versions = [rank.framework_version for rank in record.ranks if rank.framework_version]
     return {
         "run_id": record.run_id,
@@ -112,12 +111,12 @@ def run_columns(record: Record) -> dict[str, object]:
 
 
 def runs_table(records: Sequence[Record]) -> pa.Table:
-    """One row per run, in the order given; columns that some runs lack are null there."""
+    """Returns a table with one row per run, in the given order; a column that a run lacks is null there."""
     return table_of([run_columns(record) for record in records])
 
 
 def samples_table(records: Sequence[Record]) -> pa.Table:
-    """All samples in one long table: which run, the main columns of its trial, then the raw columns."""
+    """Returns all samples as one table: the run, the main columns of its trial, then the raw columns."""
     tables = []
     for record in records:
         if record.samples is None:
@@ -140,24 +139,26 @@ def samples_table(records: Sequence[Record]) -> pa.Table:
 
 
 def table_of(rows: Sequence[Mapping[str, object]]) -> pa.Table:
-    """Rows with differing keys as a table; a column of mixed kinds becomes text."""
+    """Returns a table of rows that may have different keys; a column of mixed types becomes text."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    # Phases and knobs of a later row belong beside those of the first, not behind its warnings.
+    # The phases and knobs of a later row are placed next to those of the first row, not after its warnings.
     order = {name: (_place(name, names), position) for position, name in enumerate(names)}
     return pa.table({name: _column([row.get(name) for row in rows]) for name in sorted(names, key=order.__getitem__)})
 
 
 def to_csv(records: Sequence[Record]) -> str:
-    """One row per run, with a header."""
+    """Returns CSV with a header and one row per run."""
     sink = pa.BufferOutputStream()
     pa_csv.write_csv(runs_table(records), sink)
     return str(sink.getvalue().to_pybytes().decode())
 
 
 def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, object]:
-    """The records complete, each with its derived `summary`; raw columns too when asked for.
+    """Returns the complete records for `json.dumps`, each with its derived `summary`; NaN and infinity become None.
 
-    Ready for `json.dumps`: numbers that JSON has no word for (NaN, infinity) are None.
+    Args:
+        records: the records.
+        samples: include the raw samples and layer times.
     """
     rows = []
     for record in records:
@@ -175,7 +176,7 @@ def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, ob
 
 
 def write_parquet(records: Sequence[Record], path: Path) -> None:
-    """All samples of the records in one file.
+    """Writes all samples of the records to one Parquet file.
 
     Raises:
         StoreError: the file cannot be written.
@@ -186,7 +187,7 @@ def write_parquet(records: Sequence[Record], path: Path) -> None:
 
 
 def write_text(text: str, path: Path) -> None:
-    """What `to_csv` or JSON made, as a file.
+    """Writes text to a file that the user named.
 
     Raises:
         StoreError: the file cannot be written.
@@ -195,10 +196,10 @@ def write_text(text: str, path: Path) -> None:
 
 
 def write_bytes(content: bytes, path: Path) -> None:
-    """A file that the user named.
+    """Writes bytes to a file that the user named.
 
     Raises:
-        StoreError: it cannot be written; the hint says what to type.
+        StoreError: the file cannot be written; the hint says what to type.
     """
     try:
         path.write_bytes(content)
@@ -207,10 +208,10 @@ def write_bytes(content: bytes, path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """A folder that the user named, for several files.
+    """Creates a folder that the user named, with its parents.
 
     Raises:
-        StoreError: it cannot be made.
+        StoreError: the folder cannot be created.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -219,6 +220,7 @@ def make_folder(path: Path) -> None:
 
 
 def how_to_write(path: Path) -> str:
+    """Returns a hint on how to make a path writable."""
     if not path.parent.exists():
         return f"make its folder first: mkdir -p {shlex.quote(str(path.parent))}"
     if path.is_dir():
@@ -239,7 +241,7 @@ def _summary_columns(summary: RunSummary | None) -> dict[str, object]:
 
 
 def _series(record: Record) -> dict[str, dict[str, object]]:
-    """Series → its rows, and the checksum of the file in which the store keeps it; null of a run that is in none."""
+    """Returns series → its rows and the checksum of its file in the store; None if the run is not in a store."""
     return {
         name: {"rows": table.num_rows, "checksum": file.checksum if (file := file_of(record, name)) else None}
         for name in SERIES
@@ -256,7 +258,7 @@ def _summary_json(summary: RunSummary) -> dict[str, object]:
 
 
 def _scalar(value: object) -> object:
-    """A cell holds one value; what has parts is written as JSON."""
+    """Returns the value of a cell; a value with parts is written as JSON."""
     return json.dumps(value, default=str) if isinstance(value, (Mapping, list, tuple)) else value
 
 

@@ -1,7 +1,7 @@
-"""Every fact that ranks may report and that the host adds of a run's inputs: the only place that knows their keys.
+"""Every fact that ranks may report, and every fact about the inputs of a run. No other module knows their keys.
 
 The table of facts in docs/reference/protocol.md is generated from here (`docs/generate_reference.py`), and a test
-compares the keys with those that the worker's source sends. Stages ask `rank.reported` and `record.input_facts`.
+compares the keys with those that the worker's source sends. Stages read `rank.reported` and `record.input_facts`.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ from paceline.record.fact import (
 
 @dataclass(frozen=True, slots=True)
 class RankFacts:
-    """What one rank reports of itself."""
+    """What one rank reports about itself."""
 
     stored: Mapping[str, object]
 
@@ -203,7 +203,7 @@ class RankFacts:
 
 @dataclass(frozen=True, slots=True)
 class InputFacts:
-    """What the host knows of what a run trains."""
+    """What the host knows about the model that a run trains."""
 
     stored: Mapping[str, object]
 

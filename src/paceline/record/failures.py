@@ -1,4 +1,4 @@
-"""Runs that did not end well: what is said where there are no others, and whether another try is of any use. Pure."""
+"""Runs that did not end well: the error if there are no others, and whether a further try could succeed. Pure."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from paceline.errors import RunIncompleteError
 from paceline.record.record import Outcome, OutcomeKind, Record
 
 SET_UP = frozenset({"at the start", "during setup"})
-"""Stages of a run before its first step."""
+"""The stages of a run before its first step."""
 BY_CHANCE = re.compile(
     r"in use|already bound|timed? ?out|timeout|deadline|refused|reset by peer|broken pipe|connection|unreachable|"
     r"temporar|try again|too many open files|no space left|out of memory|cannot allocate|killed by signal|is gone",
     re.IGNORECASE,
 )
-"""Words of failures that another moment may not see: ports, peers that are late, a full disk or memory."""
+"""Words of failures that may not come again: a port in use, a late peer, a full disk or memory."""
 
 
 def none_ended_well(source: str, records: Sequence[Record], *, again: str = "") -> RunIncompleteError | None:
-    """What to say of a study whose runs all failed; None where one ended well, or there is none.
+    """Returns the error of a study whose recorded runs all failed; None if one ended well or none is recorded.
 
     Args:
-        again: the command that runs them again, where it is not the usual one.
+        source: the study file.
+        records: the recorded runs of the study.
+        again: the command that runs them again; by default `paceline run` with the study.
     """
     if not records or any(record.ok for record in records):
         return None

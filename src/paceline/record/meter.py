@@ -1,8 +1,8 @@
-"""What the meter saw of a run's processes as a table, one row per look and process, and back. Pure.
+"""Converts what the meter saw of the processes of a run to a table, with one row per look and process, and back. Pure.
 
     t_s, process, rss_bytes, cpu_s, read_bytes, written_bytes
 
-A look at which no process was there is a row without one.
+A look that found no process is a row whose process is null.
 """
 
 from __future__ import annotations

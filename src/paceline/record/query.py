@@ -1,7 +1,7 @@
-"""SQL over recorded runs, by DuckDB: facts as an Arrow table, samples straight from their Parquet files.
+"""Answers SQL over recorded runs with DuckDB: facts as an Arrow table, samples directly from their Parquet files.
 
-DuckDB lives in memory and opens the Parquet files for reading only, so it locks nothing and a run under
-way is not disturbed. Which files can be relied on is the store's to say.
+DuckDB runs in memory and opens the Parquet files read-only, so it locks nothing and does not disturb a measurement. The
+store decides which files are intact.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ _EMPTY = {
     },
     METER: {column.name: column.type for column in meter.SCHEMA},
 }
-"""Columns of a view without files, so that a question to an empty store has an empty answer."""
+"""The columns of a view without files, so that a query of an empty store has an empty result."""
 
 
 class StoredRun(NamedTuple):
@@ -65,9 +65,9 @@ def run_query(sql: str, folder: Path, runs: Sequence[StoredRun], files: Mapping[
         files: name of a series → stems of the runs that have such a file.
 
     Raises:
-        StoreError: DuckDB does not understand it, or it has no result.
+        StoreError: DuckDB does not understand the statement, or it has no result.
     """
-    # The setting keeps a question from reaching for the network.
+    # The setting prevents a query from loading extensions over the network.
     with duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"}) as connection:
         connection.register("runs", _runs(runs))
         owners = {run.stem: (run.run_id, run.machine_id) for run in runs}
@@ -126,7 +126,7 @@ def _make_view(connection: duckdb.DuckDBPyConnection, name: str, owners: Mapping
         ),
     )
     paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in owners)
-    # Names are ours and paths are quoted; a view cannot take bound values.
+    # A view cannot take bound values; the names are constants of ours and the paths are quoted.
     connection.execute(
         f"CREATE VIEW {name} AS SELECT f.run_id, f.machine_id, s.* EXCLUDE (filename)"  # noqa: S608
         f" FROM read_parquet([{paths}], union_by_name = true, filename = true, hive_partitioning = false) s"

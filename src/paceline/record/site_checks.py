@@ -1,6 +1,6 @@
-"""Did the site give what was asked of it: doubts about emulated links and the emulation's own cost.
+"""Checks whether the site provided what was asked of it: the emulated links, and the CPU time of the emulation.
 
-Reads `record.state["site"]`, which a site that emulates nothing leaves empty. Part of `checks`.
+Reads `record.state["site"]`, which is empty if the site emulates nothing. Part of `checks`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,11 @@ from paceline.record.fact import mapping, number, section
 from paceline.record.record import Doubt, Record
 
 LINK_LIMIT = 0.10
-"""Achieved against asked. TCP and Ethernet headers alone take 4 to 5 %, as on a real link."""
+"""The relative difference between the achieved and the requested link. As on a real link, TCP and Ethernet headers
+alone take 4 to 5 %."""
 
 OWN_CPU_LIMIT = 0.05
-"""Of a core: as much as others may use of the machine before it is a doubt."""
+"""The share of a core; the same limit as for the CPU use of other programs."""
 
 
 def links_of(record: Record) -> list[Mapping[str, object]]:
@@ -25,7 +26,7 @@ def links_of(record: Record) -> list[Mapping[str, object]]:
 
 
 def site_doubts(record: Record) -> Iterator[Doubt]:
-    """Doubts about what the site emulated during this run."""
+    """Yields the doubts about what the site emulated during a run."""
     off = []
     for link in links_of(record):
         for what, asked_key, achieved_key, unit, scale in (

@@ -1,14 +1,14 @@
-"""The store: append-only facts in SQLite, series of raw numbers in Parquet beside them.
+"""The store: append-only facts in SQLite, with series of raw numbers in Parquet files beside them.
 
-A run is written in this order: its series under a temporary name, on the disk; then, under SQLite's write
-lock, the file gets its name and the row is committed. The row is the truth: a file without one is an
-orphan that the next write of that run replaces or `sweep` removes, so after any kill a run is recorded
-once or not at all. Two writers of one store wait for each other; the second to record the same run is
-refused, and its files touch nothing.
+A run is written in this order: first its series under temporary names, flushed to the disk; then, under the write lock
+of SQLite, the files get their names and the row is committed. The row is the truth: a file without a row is an orphan,
+which the next write of that run replaces or `sweep` removes. So after a kill at any moment a run is recorded once or
+not at all. Two writers of one store wait for each other; the second that records the same run is refused, and its files
+replace nothing.
 
-Every series has its checksum in the table `series`, and a file that is not what was written never gives numbers: the
-run then has no such series, and a doubt that says so. Of samples the store keeps what they sum up to (`summaries`), so
-that records come with their numbers and without being decoded; the samples themselves are read at the first look.
+Every series has its checksum in the table `series`, and a damaged file never gives numbers: the run then has no such
+series, and a doubt that says so. The store keeps a summary of the samples of each run (`summaries`), so that records
+have their numbers without decoding samples; the samples themselves are read at the first access.
 """
 
 from __future__ import annotations
@@ -40,15 +40,14 @@ from paceline.record.stored_json import dump, without_collecting
 from paceline.record.summary import SUMMARY, sum_up, summarize
 
 RECENT_RUNS = 5
-"""Runs behind an estimate: enough for a median, few enough to follow a machine that changed."""
-
+"""The runs behind an estimate: enough for a median, and few enough to follow a machine that changed."""
 
 RUN, ARCHIVE = "run", "archive"
-"""Where a record came from: it was run into this store, or unpacked from an archive."""
+"""The origin of a record: it was run into this store, or unpacked from an archive."""
 
 
 class _Written(NamedTuple):
-    """A series on the disk that has no name yet."""
+    """A series in a temporary file."""
 
     name: str
     temporary: Path
@@ -57,7 +56,7 @@ class _Written(NamedTuple):
 
 
 class Store:
-    """Facts of runs, in one folder. Open it with `Store.open`, close it with `close` or `with`."""
+    """The records of one folder. Open it with `Store.open`, and close it with `close` or `with`."""
 
     def __init__(self, folder: Path, connection: sqlite3.Connection, *, writable: bool) -> None:
         self.folder = folder
@@ -66,16 +65,20 @@ class Store:
 
     @staticmethod
     def exists(folder: Path | str) -> bool:
-        """Whether there is a store, be it one whose making was interrupted: `open` then finishes it."""
+        """Whether the folder contains a store. One whose creation was interrupted counts; `open` completes it."""
         with explained(Path(folder)):
             return is_store(Path(folder))
 
     @classmethod
     def open(cls, folder: Path | str, *, create: bool = False) -> Store:
-        """Open a store, updated to the current schema; `create` makes it where there is none.
+        """Opens a store and updates it to the current schema.
+
+        Args:
+            folder: the folder of the store.
+            create: create the store if it does not exist.
 
         Raises:
-            StoreError: there is none, it cannot be read or written, is damaged, too new or too old.
+            StoreError: there is no store, or it cannot be read or written, is damaged, too new or too old.
         """
         folder = Path(folder)
         connection, writable = open_database(folder, create=create)
@@ -93,22 +96,22 @@ class Store:
         self.close()
 
     def add(self, record: Record) -> None:
-        """Record a run, durably: when this returns it survives a power cut.
+        """Records a run durably: after the return it survives a power failure.
 
         Raises:
-            StoreError: this run is recorded already, or cannot be written; nothing is changed.
+            StoreError: the run is recorded already, or cannot be written; nothing is changed.
         """
         self.add_all([record])
 
     def add_all(self, records: Iterable[Record], *, origin: str = RUN) -> None:
-        """Record several runs at once, all of them or none.
+        """Records several runs at once, all of them or none.
 
         Args:
-            records: in the order in which they are to be recorded.
+            records: the runs, in the order in which they are to be recorded.
             origin: where they come from, RUN or ARCHIVE.
 
         Raises:
-            StoreError: one of them is recorded already, or cannot be written; none is recorded.
+            StoreError: one of the runs is recorded already, or cannot be written; none is recorded.
         """
         if not self._writable:
             raise not_writable(self.folder)
@@ -142,13 +145,16 @@ class Store:
         *,
         with_samples: bool = True,
     ) -> list[Record]:
-        """Recorded runs in the order in which they started; None means all.
+        """Returns recorded runs in the order in which they started.
 
-        Samples are read at the first look at them, but their checksums are verified here: a run whose samples are gone
-        or are not what was written comes without them and with the doubt "samples-missing" or "samples-damaged".
+        Samples are read at the first access, but their checksums are verified here: a run whose samples are missing or
+        damaged has none, and the doubt "samples-missing" or "samples-damaged".
 
         Args:
-            with_samples: False for the facts alone: no file is touched.
+            trial_ids: the ids of the trials; None for all.
+            study: the name of the study that the runs were made for; None for all.
+            machine: the id of the machine; None for all.
+            with_samples: whether samples are wanted; if not, no sample file is opened.
 
         Raises:
             StoreError: the facts cannot be read.
@@ -162,7 +168,7 @@ class Store:
         statement = f"SELECT id, trial_id, limits, json FROM runs{wanted} ORDER BY started, id"  # noqa: S608 - values are bound
         runs, records = [], []
         with explained(self.folder):
-            # One after the other: the texts of all of them would take as much memory as the records.
+            # Rows are decoded one by one: all texts together would take as much memory as the records.
             for run, trial_id, limits, facts in self._connection.execute(statement, values):
                 series, doubts = files.get(run, ({}, ()))
                 trial = trials(trial_id, limits)
@@ -183,7 +189,7 @@ class Store:
         return [row.to_attempt() for row in last.values()]
 
     def recent_elapsed(self, trial_ids: Collection[str], machine: str | None = None) -> dict[str, float]:
-        """Trial id → median wall time of its last runs that ended well, for estimates."""
+        """Returns trial id → the median wall time of its last successful runs, for estimates."""
         wanted, values = _filter(trial_ids, machine_id=machine, outcome=OutcomeKind.OK.value)
         elapsed: dict[str, list[float]] = {}
         statement = f"SELECT trial_id, elapsed_s FROM runs{wanted} ORDER BY started"  # noqa: S608 - as above
@@ -192,14 +198,14 @@ class Store:
         return {trial_id: statistics.median(runs[-RECENT_RUNS:]) for trial_id, runs in elapsed.items()}
 
     def trials(self, study: str | None = None) -> dict[str, Trial]:
-        """Trial id → trial, of all that have a run, or one for a study; the limits are those of one of its runs."""
+        """Returns trial id → trial for all with a run, or with a run for the study; the limits are those of one run."""
         wanted, values = _filter(None, study=study)
         statement = f"SELECT trial_id, MAX(limits) FROM runs{wanted} GROUP BY trial_id"  # noqa: S608 - as above
         trial = self._trials(wanted, values)
         return {trial_id: trial(trial_id, limits) for trial_id, limits in self._select(statement, values)}
 
     def query(self, sql: str) -> pa.Table:
-        """Answer SQL (DuckDB's) over the views `runs`, `samples`, `layers` and `meter`.
+        """Returns the result of a statement in DuckDB's SQL over the views `runs`, `samples`, `layers` and `meter`.
 
         Raises:
             StoreError: the statement is wrong, the facts cannot be read, or DuckDB is not installed.
@@ -210,7 +216,7 @@ class Store:
         )
         stems = {row[0]: row[6] for row in rows}
         files: dict[str, list[str]] = {name: [] for name in SERIES}
-        # A file that is damaged is left out rather than failing the question, or answering it wrongly.
+        # A damaged file is left out, so that it neither makes the query fail nor its result wrong.
         for run, name, count, checksum in self._select("SELECT run, name, rows, checksum FROM series"):
             if sample_files.state_of(self._path(name, stems[run]), count, checksum) == WHOLE:
                 files[name].append(stems[run])
@@ -225,7 +231,10 @@ class Store:
         return run_query(sql, self.folder, runs, files)
 
     def sweep(self) -> list[Path]:
-        """Remove what killed writers left: temporary files of dead processes, Parquet files without a row.
+        """Removes what killed writers left: temporary files of dead processes, and Parquet files without a row.
+
+        Returns:
+            The removed files.
 
         Raises:
             StoreError: the facts cannot be read, or the folder cannot be written.
@@ -233,7 +242,7 @@ class Store:
         if not self._writable:
             raise not_writable(self.folder)
         removed = []
-        # Files get their names under the write lock only: while we hold it, one without a row is nobody's.
+        # Files get their names only under the write lock, so while it is held a file without a row is an orphan.
         with explained(self.folder), self._transaction():
             stems = {stem for (stem,) in self._connection.execute("SELECT stem FROM runs")}
             (created,) = self._connection.execute("SELECT value FROM meta WHERE key = 'created'").fetchone()
@@ -241,7 +250,7 @@ class Store:
                 orphans = [
                     path
                     for path in (self.folder / name).glob("*.parquet")
-                    # Older files belong to facts that were here before and may have been moved aside.
+                    # A file older than the store belongs to earlier facts, which may have been moved aside.
                     if path.stem not in stems and path.stat().st_mtime >= float(created)
                 ]
                 for path in [*orphans, *sample_files.abandoned_temporaries(self.folder / name)]:
@@ -280,7 +289,7 @@ class Store:
                 record.elapsed_s,
                 record.outcome.kind.value,
                 record.kind,
-                # Limits are no part of a trial's identity, so each run keeps its own.
+                # Limits are not part of the identity of a trial, so each run keeps its own.
                 dump(asdict(record.trial.limits)),
                 record.input_facts.worker,
                 origin,
@@ -297,7 +306,7 @@ class Store:
         summaries.keep(self._connection, sums)
 
     def _trials(self, wanted: str, values: Sequence[str]) -> Callable[[str, str], Trial]:
-        """From the id of a trial and the limits of a run of it, as stored, to the trial: each is made once."""
+        """Returns a function from a trial id and the limits of a run, as stored, to the trial; each is made once."""
         stored = dict(
             self._select(
                 f"SELECT trial_id, json FROM trials WHERE trial_id IN (SELECT trial_id FROM runs{wanted})",  # noqa: S608
@@ -312,7 +321,7 @@ class Store:
         return trial
 
     def _files(self, wanted: str, values: Sequence[str]) -> dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]]:
-        """Row of a run → the files of its series that can be relied on, and doubts about the others."""
+        """Returns the row id of a run → the intact files of its series, and doubts about the others."""
         statement = (
             "SELECT run, stem, name, rows, checksum FROM series JOIN runs ON runs.id = run"  # noqa: S608 - as above
             f" WHERE run IN (SELECT id FROM runs{wanted})"
@@ -321,7 +330,7 @@ class Store:
         for run, stem, name, count, checksum in self._select(statement, values):
             path = self._path(name, stem)
             series, doubts = files.setdefault(run, ({}, ()))
-            # Nobody but the one who draws its curves asks for the meter, and no number rests on it.
+            # Only resource curves use the meter, and no number depends on it, so it is verified when it is read.
             state = WHOLE if name == METER else sample_files.state_of(path, count, checksum)
             if state == WHOLE:
                 series[name] = SeriesFile(path, count, checksum)
@@ -330,7 +339,7 @@ class Store:
         return files
 
     def _sum_up(self, runs: Sequence[int], records: Sequence[Record], wanted: str, values: Sequence[str]) -> None:
-        """Give every run what its samples sum up to; what is not kept yet is derived, and kept where that can be."""
+        """Gives every record the summary of its samples; a missing one is derived, and stored if possible."""
         with explained(self.folder):
             kept = summaries.kept_summaries(self._connection, wanted, values)
         derived = []
@@ -344,7 +353,7 @@ class Store:
             else:
                 derived.append((run, file.checksum, summarize(record)))
         if derived and self._writable:
-            # Nothing is lost where it cannot be written: it is derived again next time.
+            # If the summaries cannot be written now, they are derived again next time.
             with suppress(sqlite3.Error), self._transaction():
                 summaries.keep(self._connection, derived)
 
@@ -362,7 +371,7 @@ class Store:
             yield
             self._connection.execute("COMMIT")
         except BaseException:
-            # SQLite has ended the transaction by itself after some errors, such as a full disk.
+            # After some errors, such as a full disk, SQLite has already ended the transaction.
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             raise
@@ -373,7 +382,7 @@ def _filter(trial_ids: Collection[str] | None, **columns: str | None) -> tuple[s
     clauses = [f"{name} = ?" for name in given]
     values = list(given.values())
     if trial_ids is not None:
-        # One JSON value instead of a mark each: SQLite limits the number of marks.
+        # The ids are bound as one JSON value, because SQLite limits the number of bound values.
         clauses.append("trial_id IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(list(trial_ids)))
     return (" WHERE " + " AND ".join(clauses) if clauses else ""), values

@@ -1,4 +1,4 @@
-"""What the processes of a run used, over time: curves from the meter's samples, thinned for the eye. Pure."""
+"""Curves of what the processes of a run used over time, from the looks of the meter, thinned for display. Pure."""
 
 from __future__ import annotations
 
@@ -12,12 +12,13 @@ from paceline.record.meter import meter_looks
 from paceline.record.record import Record
 
 MOST_POINTS = 300
-"""Of a curve: more than a screen has columns for it."""
+"""The most points of a curve, which are more than its columns on a screen."""
 FEWEST_POINTS = 24
 ALL_POINTS = 2400
-"""Of all curves of a run together: with many ranks each gets fewer."""
+"""The most points of all curves of a run together, so with many ranks each curve has fewer."""
 SHORTEST = 0.5
-"""Of the meter's period: CPU time comes in hundredths of a second, so a shorter interval has no rate worth showing."""
+"""The shortest interval of a rate, in periods of the meter: CPU time is counted in hundredths of a second, so the rate
+of a shorter interval is too coarse."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,27 +26,27 @@ class Series:
     """One quantity over time."""
 
     t_s: tuple[float, ...]
-    """Since the meter began."""
+    """The seconds since the meter began."""
     values: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UsageCurves:
-    """One process with its children."""
+    """The curves of one process with its children."""
 
     process: str
     cores: Series
-    """CPU seconds per second, since the previous sample."""
+    """CPU seconds per second since the previous look."""
     rss_bytes: Series
     """Resident memory."""
     mean_cores: float
-    """Over all of its samples, as are the next two."""
+    """The mean over all looks, before thinning; so are the two peaks."""
     peak_cores: float
     peak_rss_bytes: float
 
 
 def usage_of(record: Record) -> list[UsageCurves]:
-    """Curves of every process that was seen at least three times: two points make no curve. By name."""
+    """Returns the curves of every process that was seen at least three times, ordered by name."""
     looks = meter_looks(record.meter)
     names = sorted({name for look in looks for name in look["processes"]}, key=_by_number)
     most = min(MOST_POINTS, max(FEWEST_POINTS, ALL_POINTS // max(1, len(names))))
@@ -77,7 +78,7 @@ def usage_of(record: Record) -> list[UsageCurves]:
 
 
 def thinned(series: Series, most: int) -> Series:
-    """The same curve with no more than so many points: of each stretch its lowest and its highest, in their order."""
+    """Returns a curve with at most `most` points: the lowest and the highest of each stretch, in their order."""
     count = len(series.t_s)
     if count <= most:
         return series
@@ -90,7 +91,7 @@ def thinned(series: Series, most: int) -> Series:
 
 
 def _rates(times: Sequence[float], totals: Sequence[float], shortest: float) -> Series:
-    """What a counter grows by, a second; a child that ended takes its count with it, which is no negative rate."""
+    """Returns the growth of a counter per second. A child that ends lowers the counter, which counts as no growth."""
     ends, rates = [], []
     before = 0
     for at in range(1, len(times)):
@@ -103,6 +104,6 @@ def _rates(times: Sequence[float], totals: Sequence[float], shortest: float) -> 
 
 
 def _by_number(name: str) -> tuple[str, int]:
-    """worker2 before worker10."""
+    """Orders worker2 before worker10."""
     letters = name.rstrip("0123456789")
     return letters, int(name[len(letters) :] or 0)
