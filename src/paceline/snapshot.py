@@ -1,7 +1,7 @@
-"""All that is known about one study and one store at one moment. Every command, the Python API and the report read it.
+"""Everything that is known about one study and one store at one moment. All commands and the Python API read it.
 
-Each part is computed at most once, and only when somebody asks for it: catalog and trials, plan, records, fairness,
-comparison, models, explanations, advice. So two answers that are made from one snapshot cannot disagree. Runs nothing.
+Each part is computed at most once, and only when it is needed: catalog and trials, plan, records, fairness, comparison,
+models, explanations, advice. So two answers from the same snapshot cannot disagree. A snapshot never runs anything.
 """
 
 from __future__ import annotations
@@ -40,12 +40,12 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """One study and one store."""
+    """What is known about one study and one store."""
 
     prepared: PreparedStudy
     reading: Reading
     margin: float = MARGIN
-    """Relative difference within which two rows are called equal."""
+    """The relative difference within which two rows are called equal."""
     across_machines: bool = False
     """Whether rows of different machines are ranked against each other."""
 
@@ -59,7 +59,7 @@ class Snapshot:
         margin: float = MARGIN,
         across_machines: bool = False,
     ) -> Snapshot:
-        """The present state of a study in the store of this folder, which need not exist yet."""
+        """Returns the snapshot of a study and the store in this folder, which need not exist yet."""
         return cls(
             prepared=PreparedStudy.of(study, proving=proving),
             reading=Reading(folder),
@@ -68,7 +68,7 @@ class Snapshot:
         )
 
     def without(self, trial_id: str) -> Snapshot:
-        """What would be known, had this trial never been run."""
+        """Returns the snapshot of the same study as if this trial had never been run."""
         return replace(self, reading=self.reading.without(trial_id))
 
     @property
@@ -77,7 +77,7 @@ class Snapshot:
 
     @property
     def folder(self) -> Path:
-        """The store's."""
+        """The folder of the store."""
         return self.reading.folder
 
     @property
@@ -92,7 +92,7 @@ class Snapshot:
 
     @cached_property
     def plan(self) -> Plan:
-        """The runs still to do, the skips with reasons, the estimate."""
+        """The runs that are missing, the skipped trials with their reasons, and the estimated time."""
         return self.plan_for()
 
     def plan_for(
@@ -103,16 +103,16 @@ class Snapshot:
         repeats: Mapping[str, int] | None = None,
         only_proof: bool = False,
     ) -> Plan:
-        """The plan under the options of `paceline run`.
+        """Returns the plan for the options of `paceline run`.
 
         Args:
-            retry: outcomes that are run again.
-            again: add the study's repeats to those that are recorded.
-            repeats: trial id → repeats in all, instead of the study's own.
-            only_proof: plan the fairness proof and nothing that is measured.
+            retry: the outcomes whose runs are repeated.
+            again: add the repeats of the study to those that are recorded.
+            repeats: trial id → the total number of repeats, instead of that of the study.
+            only_proof: plan only the fairness proof.
 
         Raises:
-            SpecError: a trial wants more cores than there are.
+            SpecError: a trial needs more cores than there are.
         """
         prepared = self.prepared
         require_cores(self.study, prepared.expanded)
@@ -145,12 +145,12 @@ class Snapshot:
 
     @cached_property
     def records(self) -> list[Record]:
-        """What is recorded of the study's trials: the last attempt of each repeat."""
+        """The recorded runs of the trials of the study: the last attempt at each repeat."""
         return self.reading.runs([trial.id for trial in self.trials])
 
     @cached_property
     def further_records(self) -> list[Record]:
-        """Measurements that were made for this study of trials that it does not name: calibrations and tries."""
+        """Measurements for this study of trials that it does not contain: of calibrations and tried recommendations."""
         from paceline.recommend.experiment import name_of_tries
 
         own = {trial.id for trial in self.trials}
@@ -168,7 +168,7 @@ class Snapshot:
         return self._proved(self.records)
 
     def _proved(self, records: Sequence[Record], further: tuple[Trial, ...] = ()) -> Fairness:
-        """The proof by the adapters that made these records, or by today's where there are none."""
+        """Returns the proof for the adapters that made these records, or for the present ones without records."""
         cases = self.prepared.proof_cases(further)
         workers = {record.input_facts.worker for record in records if record.ok} or {worker_digest()}
         shown = [
@@ -176,13 +176,13 @@ class Snapshot:
             for record in self.reading.runs([trial.id for trial in runs_of(cases)])
             if record.input_facts.worker in workers
         ]
-        # The latest, unless it failed where an earlier one, on another machine perhaps, did not.
+        # The latest run counts, but a successful one (perhaps on another machine) counts more than a failed one.
         latest = sorted(shown, key=lambda record: (record.ok, record.started))
         return prove(cases, {record.trial.id: record for record in latest}, self.prepared.catalog.site.proves_on)
 
     @cached_property
     def comparison(self) -> Comparison:
-        """All trials of the study, those without a record and those that cannot run here included."""
+        """The comparison of all trials of the study, including those without a record or that cannot run here."""
         return self._compared(self.records, self.trials, self.fairness)
 
     def _compared(self, records: Sequence[Record], trials: Sequence[Trial], fairness: Fairness) -> Comparison:
@@ -197,24 +197,24 @@ class Snapshot:
 
     @cached_property
     def collectives(self) -> Collectives:
-        """The tables behind the comparison of a study that measures collectives by themselves."""
+        """The tables of a study that measures stand-alone collectives."""
         return tables_of(gather(self.records, self.trials), self.comparison)
 
     @property
     def results(self) -> Comparison | Collectives:
-        """What the records say: tables of collectives, or a comparison."""
+        """The tables of collectives for a study that measures them, else the comparison."""
         return self.collectives if self.study.of_collectives else self.comparison
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """Trial id → what it is called beside the others."""
+        """Trial id → its label in the comparison."""
         return {row.trial: row.label for row in self.comparison.rows}
 
-    # The performance model. Its modules load SciPy, which takes a second: they are imported where they are needed.
+    # The modules of the performance model load SciPy, which takes a second, so they are imported where they are needed.
 
     @cached_property
     def _companions(self) -> tuple[list[Record], list[Record]]:
-        """(collectives by themselves, layers one by one), made for whatever study in the same store."""
+        """(runs of stand-alone collectives, runs with layer times), of any study in the same store."""
         trials = self.reading.trials()
         probes = [trial.id for trial in trials if trial.workload.collective is not None]
         profiles = [trial.id for trial in trials if trial.measure.layers]
@@ -245,23 +245,23 @@ class Snapshot:
 
     @cached_property
     def calibrations(self) -> list[Calibration]:
-        """The models that may predict: those of families that were calibrated."""
+        """The calibrations that may be used for predictions: those of families that were calibrated."""
         return [model.calibration for model in self.models if model.calibrated]
 
     @property
     def outdated(self) -> list[str]:
-        """Families whose kept calibration is older than what is recorded; every answer uses a fresh fit instead."""
+        """The families whose stored calibration is older than their records; every answer uses a new fit instead."""
         return [model.family.label for model in self.models if model.outdated]
 
     def graph(self, trial: Trial) -> Graph | None:
-        """What a trial trains; None where that is a script or a collective."""
+        """Returns the graph that a trial trains; None for a script or a collective."""
         workload = self.prepared.catalog.workload(trial.workload.model, trial.workload.options)
         return workload if isinstance(workload, Graph) else None
 
     def _subjects(self, trial_ids: Collection[str] | None) -> list[Subject]:
-        """Trials with a run that ended well, with the model of their family; None: all.
+        """Returns the trials with a successful run, with the model of their family; None means all trials.
 
-        A family of which no trial is wanted is not fitted.
+        A family without any of these trials is not fitted.
         """
         from paceline.explain.trials import subjects
 
@@ -276,11 +276,11 @@ class Snapshot:
 
     @cached_property
     def _explained(self) -> dict[tuple[str, str], Explanation]:
-        """Trial id and machine → explanation, of those that somebody asked for."""
+        """Trial id and machine → its explanation, for those that were asked for so far."""
         return {}
 
     def explained(self, trial_ids: Collection[str] | None = None) -> list[Explanation]:
-        """Explanations of trials that were measured, tries included; None: of all. Each is made once."""
+        """Returns the explanations of measured trials, including tries; None means all. Each is made only once."""
         from paceline.explain.experiment import experiment_for
         from paceline.explain.trials import explain_among
 
@@ -300,13 +300,13 @@ class Snapshot:
 
     @cached_property
     def explanations(self) -> list[Explanation]:
-        """One for every trial of the study that was measured."""
+        """The explanation of every trial of the study that was measured."""
         own = {trial.id for trial in self.trials}
         return [explanation for explanation in self.explained() if explanation.trial in own]
 
     @cached_property
     def gaps(self) -> list[Gap]:
-        """Why the slower one is slower, for every pair of rows that differ."""
+        """For every pair of rows that differ, why the slower one is slower."""
         from paceline.explain.gap import gaps_of
 
         _, profiles = self._companions
@@ -314,7 +314,7 @@ class Snapshot:
 
     @cached_property
     def basis(self) -> Basis:
-        """Everything that a recommendation rests on."""
+        """The data that a recommendation rests on."""
         from paceline.recommend.candidates import Basis
 
         records = [*self.records, *self._tries]
@@ -334,19 +334,20 @@ class Snapshot:
 
     @cached_property
     def _tries(self) -> list[Record]:
-        """Runs that tried what was recommended for this study."""
+        """The runs that tried recommendations for this study."""
         from paceline.recommend.experiment import name_of_tries
 
         return [record for record in self.further_records if record.study == name_of_tries(self.study.name)]
 
     def advice(self, wish: Wish, explained: Collection[str] | None = None) -> Advice:
-        """What to choose.
+        """Returns the recommendation for a wish.
 
         Args:
-            explained: ids of the trials of which it is said what holds them back; None: all.
+            wish: the goal, prices and limits.
+            explained: the ids of the trials whose bottlenecks are given as reasons; None for all.
 
         Raises:
-            PacelineError: nothing was measured well enough, or a name in the wish is not there.
+            PacelineError: no configuration has enough runs, or the wish names something that was not measured.
         """
         from paceline.recommend.advise import advise
 

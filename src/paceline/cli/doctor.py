@@ -1,4 +1,4 @@
-"""`paceline doctor`: what this machine can run; for the rest, the reason and the fix."""
+"""`paceline doctor`: shows what this machine can run; for the rest, the reason and the fix."""
 
 from __future__ import annotations
 

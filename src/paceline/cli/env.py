@@ -1,4 +1,4 @@
-"""`paceline env build|list|remove`: the isolated, pinned environments that frameworks live in."""
+"""`paceline env build|list|remove`: manages the isolated, pinned environments of the frameworks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`paceline init [FILE]`: write a study to start from: a commented one, or one of those that ship with Paceline."""
+"""`paceline init [FILE]`: writes a study to start from: a commented one, or one of those that come with Paceline."""
 
 from __future__ import annotations
 
@@ -67,12 +67,16 @@ def _document(**fields: object) -> dict[str, object]:
 
 
 def _name(target: Path) -> str:
-    """A name that a study may have, from that of its file."""
+    """Returns a valid name for a study, from the name of its file."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", target.stem).strip("-_") or "study"
 
 
 def _write(copies: Mapping[Path, bytes], *, force: bool) -> None:
-    """All of the files, or none where one is there already."""
+    """Writes all files, or none if one of them exists already.
+
+    Raises:
+        SpecError: a file exists, or cannot be written.
+    """
     there = [path for path in copies if path.exists()]
     if there and not force:
         raise SpecError(

@@ -1,4 +1,4 @@
-"""Command lines that are wrong end as all errors do: what is wrong, what to type next. Knows no command."""
+"""A parser whose errors are like all others: they say what is wrong and what to type next. Knows no command."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from paceline.errors import SpecError
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises SpecError instead of ending the program, and names the nearest word that it knows."""
+    """A parser that raises SpecError instead of ending the program, and suggests the most similar word."""
 
     def error(self, message: str) -> NoReturn:
         raise SpecError(message.removeprefix("argument "), hint=f"see the options: {self.prog} --help")
@@ -31,7 +31,7 @@ class Parser(argparse.ArgumentParser):
         return parsed, left
 
     def _check_value(self, action: argparse.Action, value: object) -> None:
-        """Check the value of an argument with choices; a command is one of them."""
+        """Checks the value of an argument with choices, such as the command."""
         if action.choices is not None and value not in action.choices:
             raise SpecError(
                 f"{'/'.join(action.option_strings) or action.metavar or action.dest}: {value!r} is not known",
@@ -45,7 +45,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def whole(text: str) -> int:
-    """A count on the command line: a whole number of at least 1."""
+    """Returns a count on the command line: a whole number of at least 1."""
     try:
         number = int(text)
     except ValueError:
@@ -56,7 +56,7 @@ def whole(text: str) -> int:
 
 
 def amount(text: str) -> float:
-    """A price or a power on the command line: a number above zero."""
+    """Returns a price or a power on the command line: a number above zero."""
     try:
         number = float(text)
     except ValueError:
