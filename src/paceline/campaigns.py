@@ -33,7 +33,8 @@ from paceline.workbench import Watcher, Workbench
 
 def companions_of(bench: Workbench) -> list[Study]:
     """What a calibration needs measured besides the study itself."""
-    capabilities = {name: known for name, known in bench.prepared.catalog.capabilities.items() if name != REFERENCE}
+    capabilities = dict(bench.prepared.catalog.capabilities)
+    capabilities.pop(REFERENCE, None)
     return companions(bench.prepared.study, capabilities, bench.prepared.trials)
 
 
@@ -79,6 +80,12 @@ def keep_models(snapshot: Snapshot) -> list[Calibration]:
     return calibrations
 
 
+def _learned(bench: Workbench) -> Snapshot:
+    """Keeps the models of what is recorded now, and returns a snapshot that uses them without fitting again."""
+    keep_models(bench.snapshot())
+    return bench.snapshot()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recommended:
     """Advice, and what became of what was tried for it."""
@@ -98,29 +105,30 @@ def try_out(bench: Workbench, wish: Wish, watcher: Watcher, budget: Budget) -> R
         PacelineError: as `Snapshot.advice`.
     """
     predicted: dict[str, tuple[str, Estimate]] = {}
+    snapshot = bench.snapshot()
 
     def propose(_records: Sequence[Record]) -> Proposal | None:
+        nonlocal snapshot
         if predicted:
-            keep_models(bench.snapshot())
-        choices = bench.snapshot().basis
-        ranking = survey(choices, wish)
-        trials, _ = to_try(ranking, choices)
+            snapshot = _learned(bench)
+        basis = snapshot.basis
+        ranking = survey(basis, wish)
+        trials, _ = to_try(ranking, basis)
         if not trials:
             return None
         wanted = {trial.id for trial in trials}
         chosen = [candidate for candidate in ranking.ranked if candidate.trial.id in wanted]
-        labels = [choice.label for choice in choices_of([candidate.trial for candidate in chosen], choices.catalog)]
+        labels = [choice.label for choice in choices_of([candidate.trial for candidate in chosen], basis.catalog)]
         for candidate, label in zip(chosen, labels, strict=True):
             predicted[candidate.identity] = (label, candidate.throughput)
-        # Files that the study names lie beside the user's.
-        study = parse_study(experiment(choices.study, trials, choices.catalog), source=choices.study.source)
+        # The source is that of the user's study, so that files which the study names are found beside it.
+        study = parse_study(experiment(basis.study, trials, basis.catalog), source=basis.study.source)
         return Proposal(study=study, reason=f"trying what the model says is best: {'; '.join(labels)}")
 
     if (first := propose(())) is not None:
         watcher.say(first.reason)
         bench.beside(first.study).run(watcher, propose=propose, budget=budget)
-    if predicted:
-        keep_models(bench.snapshot())
-    snapshot = bench.snapshot()
+        # If the budget ended the campaign, the last proposal has not seen the last runs.
+        snapshot = _learned(bench)
     rows, _ = measured(snapshot.basis)
     return Recommended(advice=snapshot.advice(wish), snapshot=snapshot, tried=tuple(outcomes(predicted, rows)))
