@@ -19,6 +19,8 @@ from paceline.compare import gather
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
 from paceline.record import Record
+from paceline.record.fact import number
+from paceline.record.site_checks import links_of
 from paceline.spec import load_study
 from paceline.stats import Ratio, Spread, holm, ratio_interval, shared_spread
 from paceline.workbench import Workbench
@@ -80,7 +82,7 @@ def exposed(groups: Sequence[Runs]) -> list[Claim]:
         ranks = group.trial.workers
         exposed_over_link = {
             record.repeat: (summary.communication_transfer_s or 0.0)
-            / (2 * (ranks - 1) / ranks * record.inputs["gradient_bytes"] / _achieved(record))
+            / (2 * (ranks - 1) / ranks * (record.input_facts.gradient_bytes or 0.0) / _achieved(record))
             for record, summary in group.measured
         }
         ratio = ratio_interval(exposed_over_link, dict.fromkeys(exposed_over_link, 1.0))
@@ -98,8 +100,8 @@ def exposed(groups: Sequence[Runs]) -> list[Claim]:
 
 def _achieved(record: Record) -> float:
     """Bytes per second of the slowest link."""
-    links = record.state["site"]["links"]
-    return min(float(link[way]) for link in links for way in ("sent_bytes_per_s", "received_bytes_per_s"))
+    achieved = [number(link[way]) for link in links_of(record) for way in ("sent_bytes_per_s", "received_bytes_per_s")]
+    return min(speed for speed in achieved if speed is not None)
 
 
 def _training(trial: Trial) -> tuple[object, ...]:

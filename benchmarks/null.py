@@ -55,10 +55,9 @@ def run(knobs: dict[str, Any], cluster: dict[str, Any], measure: dict[str, Any])
 
 
 def law_of(record: Record) -> dict[str, float]:
-    trial = record.trial
-    return law_step_s(
-        trial.framework.knobs, trial.workers, trial.workload.batch_per_worker, record.inputs["gradient_bytes"]
-    )
+    trial, gradient_bytes = record.trial, record.input_facts.gradient_bytes
+    assert gradient_bytes is not None
+    return law_step_s(trial.framework.knobs, trial.workers, trial.workload.batch_per_worker, gradient_bytes)
 
 
 def against_the_law(name: str, ratios: list[float], *, tolerance: float = TOLERANCE) -> Claim:
@@ -85,7 +84,7 @@ def timing_claims() -> list[Claim]:
                 )
             )
             if workers == 2 and label == "default":
-                exchange = [r.ranks[0].facts["exchange_s"] / law_of(r)["exchange_s"] for r, _ in measured]
+                exchange = [(r.reported.exchange_s or 0.0) / law_of(r)["exchange_s"] for r, _ in measured]
                 claims.append(against_the_law("exchange, default, 2 workers", exchange, tolerance=2 * TOLERANCE))
         (row,) = (row for row in compare(records).rows if row.workers == 2)
         assert row.efficiency is not None

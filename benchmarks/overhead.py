@@ -25,7 +25,7 @@ from paceline.frameworks import load_framework
 from paceline.plan import Trial
 from paceline.plan.job import make_job
 from paceline.prepared import PreparedStudy, environment_of
-from paceline.record import Record, summarize
+from paceline.record import Record, fact, summarize
 from paceline.run.inputs import prepare_inputs
 from paceline.run.worker_source import worker_folder
 from paceline.sites import tether
@@ -176,8 +176,14 @@ def against_hand_written(model: str, steps: int, rounds: int) -> tuple[Claim, li
     return claim, records
 
 
+def _host_share(record: Record) -> float:
+    share = fact.number(fact.section(record.state, "during").get("host_cpu_fraction"))
+    assert share is not None
+    return share
+
+
 def host_cpu(records: list[Record]) -> Claim:
-    shares = [record.state["during"]["host_cpu_fraction"] for record in records]
+    shares = [_host_share(record) for record in records]
     share = plain_interval(shares)
     return Claim(
         name="(c) host CPU ÷ one core while measuring",

@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 from claims import Claim, parser, publish, say
-from paceline.recommend.candidates import Known, measured
+from paceline.recommend.candidates import Basis, measured
 from paceline.recommend.regret import GOOD_ENOUGH, Regret, contests, held_out
 from paceline.record.archive import unpack_archive
 from paceline.snapshot import Snapshot
@@ -26,19 +26,19 @@ from paceline.stats import ratio_interval
 
 def regrets(snapshot: Snapshot) -> list[Regret]:
     """The regret of every contest of a study."""
-    choices = snapshot.choices
+    basis = snapshot.basis
 
     @cache
-    def without(trial: str) -> Known:
+    def without(trial: str) -> Basis:
         rest = snapshot.without(trial)
         # A stored calibration was fitted with what is held out.
         fitted = tuple(model.calibration for model in rest.models if model.evidence is not None)
-        return replace(rest.choices, calibrations=fitted)
+        return replace(rest.basis, calibrations=fitted)
 
     contest_regrets = []
-    for contest, rows in contests(measured(choices)[0]).items():
+    for contest, rows in contests(measured(basis)[0]).items():
         say(contest)
-        if (regret := held_out(contest, rows, choices, without)) is not None:
+        if (regret := held_out(contest, rows, basis, without)) is not None:
             contest_regrets.append(regret)
     return contest_regrets
 

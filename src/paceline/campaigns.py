@@ -80,6 +80,12 @@ def keep_models(snapshot: Snapshot) -> list[Calibration]:
     return calibrations
 
 
+def _learned(bench: Workbench) -> Snapshot:
+    """Keeps the models of what is recorded now, and returns a snapshot that uses them without fitting again."""
+    keep_models(bench.snapshot())
+    return bench.snapshot()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recommended:
     """Advice, and the outcomes of the runs that were made for it."""
@@ -99,29 +105,30 @@ def try_out(bench: Workbench, wish: Wish, watcher: Watcher, budget: Budget) -> R
         PacelineError: as raised by `Snapshot.advice`.
     """
     predicted: dict[str, tuple[str, Estimate]] = {}
+    snapshot = bench.snapshot()
 
     def propose(_records: Sequence[Record]) -> Proposal | None:
+        nonlocal snapshot
         if predicted:
-            keep_models(bench.snapshot())
-        choices = bench.snapshot().choices
-        ranking = survey(choices, wish)
-        trials, _ = to_try(ranking, choices)
+            snapshot = _learned(bench)
+        basis = snapshot.basis
+        ranking = survey(basis, wish)
+        trials, _ = to_try(ranking, basis)
         if not trials:
             return None
         ids = {trial.id for trial in trials}
         chosen = [candidate for candidate in ranking.ranked if candidate.trial.id in ids]
-        labels = [choice.label for choice in choices_of([candidate.trial for candidate in chosen], choices.catalog)]
+        labels = [choice.label for choice in choices_of([candidate.trial for candidate in chosen], basis.catalog)]
         for candidate, label in zip(chosen, labels, strict=True):
             predicted[candidate.identity] = (label, candidate.throughput)
         # Files that the study names are beside the user's study file.
-        study = parse_study(experiment(choices.study, trials, choices.catalog), source=choices.study.source)
+        study = parse_study(experiment(basis.study, trials, basis.catalog), source=basis.study.source)
         return Proposal(study=study, reason=f"trying what the model says is best: {'; '.join(labels)}")
 
     if (first := propose(())) is not None:
         watcher.say(first.reason)
         bench.beside(first.study).run(watcher, propose=propose, budget=budget)
-    if predicted:
-        keep_models(bench.snapshot())
-    snapshot = bench.snapshot()
-    rows, _ = measured(snapshot.choices)
+        # If the budget ended the campaign, the last proposal has not seen the last runs.
+        snapshot = _learned(bench)
+    rows, _ = measured(snapshot.basis)
     return Recommended(advice=snapshot.advice(wish), snapshot=snapshot, tried=tuple(outcomes(predicted, rows)))

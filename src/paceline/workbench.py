@@ -177,7 +177,7 @@ class Workbench:
                 measured[planned.trial.id] = record.elapsed_s
                 records.append(record)
                 watcher.after(record)
-                if would_fail_again(record):
+                if would_fail_again(record.outcome, record.repeat):
                     hopeless.add(planned.trial.id)
                     if any(run.trial.id == planned.trial.id for run in plan.runs[index + 1 :]):
                         watcher.say("        its other repeats would fail the same way and are not started")

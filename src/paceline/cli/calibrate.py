@@ -1,4 +1,4 @@
-"""`paceline calibrate STUDY`: measure what the model needs, fit it, and name what could not be identified."""
+"""`paceline calibrate STUDY`: measures what the model needs, fits it, and names what could not be identified."""
 
 from __future__ import annotations
 

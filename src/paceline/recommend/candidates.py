@@ -19,7 +19,7 @@ from paceline.stats.known_by import DERIVED, MEASURED, KnownBy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class Basis:
     """The data that a recommendation rests on; the caller collects it."""
 
     study: Study
@@ -90,7 +90,7 @@ def task(trial: Trial) -> tuple[str, str, str, str]:
     return trial.workload.graph, trial.workload.input, trial.cluster.site, trial.cluster.device
 
 
-def measured(basis: Known) -> tuple[list[Candidate], list[str]]:
+def measured(basis: Basis) -> tuple[list[Candidate], list[str]]:
     """Returns one candidate per configuration with at least two successful runs, and sentences on what was left out."""
     candidates: dict[tuple[str, str | None, str | None], Candidate] = {}
     reasons: dict[str, list[str]] = {}
@@ -125,7 +125,7 @@ def _first_of(labels: Sequence[str]) -> str:
     return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more"
 
 
-def were_run(basis: Known) -> set[str]:
+def were_run(basis: Basis) -> set[str]:
     """Returns the identities of all trials that were run, including failed ones: these are not predicted."""
     return {identity(runs.trial) for runs in basis.runs if runs.measured or runs.failed}
 

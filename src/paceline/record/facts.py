@@ -1,14 +1,13 @@
-"""Every fact that ranks may report, and that the host adds about a run's inputs: the only place that knows their keys.
+"""Every fact that ranks may report, and every fact about the inputs of a run. No other module knows their keys.
 
 The table of facts in docs/reference/protocol.md is generated from here (`docs/generate_reference.py`), and a test
-compares the keys with those that the worker's source sends. Stages ask `rank.reported` and `record.input_facts`.
+compares the keys with those that the worker's source sends. Stages read `rank.reported` and `record.input_facts`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 from paceline.record.fact import (
     Fact,
@@ -33,7 +32,7 @@ from paceline.record.fact import (
 class RankFacts:
     """What one rank reports about itself."""
 
-    stored: Mapping[str, Any]
+    stored: Mapping[str, object]
 
     phases_derived = Fact(
         derived_phases,
@@ -211,9 +210,9 @@ class RankFacts:
 
 @dataclass(frozen=True, slots=True)
 class InputFacts:
-    """What the host knows about the workload of a run."""
+    """What the host knows about the model that a run trains."""
 
-    stored: Mapping[str, Any]
+    stored: Mapping[str, object]
 
     parameters = Fact(whole, "Trainable parameters of the graph.", by_host=True)
     gradient_bytes = Fact(number, "Gradients of all parameters.", unit="bytes", by_host=True)

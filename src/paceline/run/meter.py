@@ -8,7 +8,7 @@ from dataclasses import asdict
 
 import pyarrow as pa
 
-from paceline.record.meter import meter_table
+from paceline.record.meter import Look, meter_table
 from paceline.sites import Running, Site
 
 PERIOD_S = 0.5
@@ -23,7 +23,7 @@ class Meter:
         self._started = time.monotonic()
         self._network_before = site.traffic()
         self._network_after = self._network_before
-        self._samples: list[dict[str, object]] = []
+        self._samples: list[Look] = []
         self._cpu_s: dict[str, float] = {}
 
     def sample(self) -> dict[str, float]:
