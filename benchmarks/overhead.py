@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import trim_mean
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.environments import cache_root
 from paceline.frameworks import load_framework
 from paceline.plan import Trial
@@ -31,7 +31,7 @@ from paceline.run.worker_source import worker_folder
 from paceline.sites import tether
 from paceline.sites.local import LocalSite, usable_cores
 from paceline.spec import Study, read_study
-from paceline.stats import mean_interval, plain_interval, ratio_interval
+from paceline.stats import FEWEST_WITH_SPREAD, mean_interval, plain_interval, ratio_interval
 from paceline.workbench import Workbench
 from paceline.workloads import graph_of
 
@@ -118,16 +118,14 @@ def instrumentation(model: str, processes: int) -> Claim:
             printed = pinned([str(HERE / "instrumented_blocks.py"), str(SECONDS)], env, folder)
             ratios.append(ratio_of(json.loads(printed)))
             say(f"(a) {model} {number + 1}/{processes}: {ratios[-1]:.4f} in {time.monotonic() - began:.0f} s")
-    found = mean_interval(ratios)
-    assert found.low is not None
-    assert found.high is not None
-    half_width = (found.high - found.low) / 2
+    ratio = mean_interval(ratios, unit="1", least_runs=FEWEST_WITH_SPREAD)
+    low, high = ratio.interval
     return Claim(
         name=f"(a) instrumented ÷ bare, {model}",
         n=processes,
-        ratio={"value": found.value, "low": found.low, "high": found.high},
+        ratio=with_ends(ratio),
         claim=f"at most {LIMIT}, half-width at most {HALF_WIDTH}",
-        holds=found.value <= LIMIT and half_width <= HALF_WIDTH,
+        holds=ratio.value <= LIMIT and (high - low) / 2 <= HALF_WIDTH,
         facts={"processes": ratios},
     )
 
@@ -163,13 +161,13 @@ def against_hand_written(model: str, steps: int, rounds: int) -> tuple[Claim, li
         for side in (ours, theirs) if number % 2 == 0 else (theirs, ours):
             side(number)
         say(f"(b) {model} {number + 1}/{rounds}: {recorded[number] / written[number]:.4f}")
-    found = ratio_interval(recorded, written)
+    ratio = ratio_interval(recorded, written).ratio
     claim = Claim(
         name=f"(b) recorded ÷ hand-written, {model}",
         n=rounds,
-        ratio={"value": found.value, "low": found.low, "high": found.high},
+        ratio=with_ends(ratio),
         claim=f"the interval reaches below {LIMIT}",
-        holds=found.low is not None and found.low < LIMIT,
+        holds=ratio.low is not None and ratio.low < LIMIT,
         facts={"recorded_s": list(recorded.values()), "hand_written_s": list(written.values())},
     )
     return claim, records
@@ -177,11 +175,11 @@ def against_hand_written(model: str, steps: int, rounds: int) -> tuple[Claim, li
 
 def host_cpu(records: list[Record]) -> Claim:
     shares = [record.state["during"]["host_cpu_fraction"] for record in records]
-    found = plain_interval(shares)
+    share = plain_interval(shares, unit="1", least_runs=FEWEST_WITH_SPREAD)
     return Claim(
         name="(c) host CPU ÷ one core while measuring",
         n=len(shares),
-        ratio={"value": found.value, "low": found.low, "high": found.high},
+        ratio=with_ends(share),
         claim="at most 0.01 in every run",
         holds=max(shares) <= 0.01,
         facts={"runs": shares},

@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.recommend.candidates import Known, measured
 from paceline.recommend.regret import GOOD_ENOUGH, Regret, contests, held_out
 from paceline.record.archive import unpack_archive
@@ -55,10 +55,10 @@ def store_of(place: Path) -> Iterator[Path]:
 
 
 def claim(one: Regret) -> Claim:
-    ratio = ratio_interval(one.best.rounds, one.chosen.rounds)
+    ratio = ratio_interval(one.best.rounds, one.chosen.rounds).ratio
     return Claim(
         name=one.contest,
-        ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+        ratio=with_ends(ratio),
         claim=f"best ÷ chosen at most {1 + GOOD_ENOUGH}, or not told apart",
         holds=one.holds,
         n=one.configurations,

@@ -13,8 +13,8 @@ from paceline.model.forecast.predict import LEVEL
 from paceline.plan import Catalog, Trial
 from paceline.plan.vocabulary import StrategyClass
 from paceline.spec import Study
-from paceline.stats import mean_interval, ratio_interval
-from paceline.stats.estimate import Estimate, over_runs
+from paceline.stats import LEAST_RUNS, mean_interval, ratio_interval
+from paceline.stats.estimate import Estimate
 from paceline.stats.known_by import DERIVED, MEASURED, KnownBy
 
 
@@ -138,7 +138,7 @@ def _rounds(runs: Runs) -> dict[int, float]:
 
 def interval_of(rounds: Mapping[int, float], by: KnownBy = MEASURED) -> Estimate:
     """Returns the mean over runs, with an interval of the same level as predictions have."""
-    return over_runs(mean_interval(list(rounds.values()), LEVEL), len(rounds), "samples/s", by)
+    return mean_interval(list(rounds.values()), unit="samples/s", by=by, level=LEVEL)
 
 
 def ratio(candidate: Candidate, reference: Candidate) -> Estimate:
@@ -153,9 +153,9 @@ def ratio(candidate: Candidate, reference: Candidate) -> Estimate:
     if candidate is reference:
         return replace(no_ends, low=1.0, high=1.0)
     if candidate.was_run and reference.was_run:
-        paired = ratio_interval(candidate.rounds, reference.rounds, LEVEL)
-        if paired.low is not None:
-            return over_runs(paired, paired.n_pairs or runs or 0, "1", known_by)
+        test = ratio_interval(candidate.rounds, reference.rounds, by=known_by, level=LEVEL, least_runs=LEAST_RUNS)
+        if test.spread_known:
+            return test.ratio
     if a.ends is None or b.ends is None:
         return no_ends
     # The logarithms are taken as independent and normal, with intervals of the same level.

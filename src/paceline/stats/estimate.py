@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from paceline.stats.known_by import MEASURED, KnownBy
-from paceline.stats.means import LEAST_RUNS, LEVEL, Interval, Ratio
+
+LEVEL = 0.95
+"""Confidence of every measured interval unless another is asked for: what readers take an error bar to mean."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -82,20 +84,6 @@ class Estimate:
             "by": self.by,
             "n_runs": self.n_runs,
         }
-
-
-def over_runs(found: Interval | Ratio, n_runs: int, unit: str, by: KnownBy = MEASURED) -> Estimate:
-    """A mean or a ratio over the runs of a trial; fewer than LEAST_RUNS give no interval."""
-    known = n_runs >= LEAST_RUNS
-    return Estimate(
-        value=found.value,
-        low=found.low if known else None,
-        high=found.high if known else None,
-        level=found.level,
-        unit=unit,
-        by=by,
-        n_runs=n_runs,
-    )
 
 
 def exactly(value: float, unit: str, n_runs: int | None, by: KnownBy = MEASURED) -> Estimate:
