@@ -87,7 +87,8 @@ def _figure(
         for key, rows in groups.items()
     ]
     throughputs, efficiencies = [_throughput(family) for family in drawn], [_efficiency(family) for family in drawn]
-    top = max([1.0, *(point.high or point.value for curve in efficiencies for point in curve.measured)])
+    shown = [point.estimate for curve in efficiencies for point in curve.measured]
+    top = max([1.0, *(estimate.high or estimate.value for estimate in shown)])
     parts = panel(throughputs, upper, title="samples per second", log=True, form=format_count)
     parts += panel(
         efficiencies, lower, title="efficiency", log=False, form=_percent, named=False, low=0.0, high=min(top, 1.3)
@@ -109,32 +110,24 @@ def _throughput(family: Drawn) -> Curve:
         measured=tuple(_point(row, numbers.known(row.throughput)) for row in family.rows),
         predicted=tuple(point_of(prediction) for prediction in family.predictions),
         knee=knee(family.predictions) if family.predictions else None,
-        ideal=tuple(CurvePoint(workers=count, value=per_worker * count) for count in family.sizes),
+        ideal={count: per_worker * count for count in family.sizes},
     )
 
 
 def _efficiency(family: Drawn) -> Curve:
-    predicted = tuple(
-        CurvePoint(
-            workers=prediction.conditions.workers,
-            value=prediction.efficiency.value,
-            low=prediction.efficiency.low,
-            high=prediction.efficiency.high,
-        )
-        for prediction in family.predictions
-    )
     return Curve(
         name=family.name,
         measured=tuple(_point(row, numbers.known(row.efficiency)) for row in family.rows),
-        predicted=predicted,
-        ideal=tuple(CurvePoint(workers=count, value=1.0) for count in family.sizes),
+        predicted=tuple(
+            CurvePoint(workers=prediction.conditions.workers, estimate=prediction.efficiency)
+            for prediction in family.predictions
+        ),
+        ideal=dict.fromkeys(family.sizes, 1.0),
     )
 
 
 def _point(row: Row, quantity: Estimate) -> CurvePoint:
-    return CurvePoint(
-        workers=row.workers, value=quantity.value, low=quantity.low, high=quantity.high, key=row.key, by=_source(row)
-    )
+    return CurvePoint(workers=row.workers, estimate=quantity, key=row.key, by=_source(row))
 
 
 def _source(row: Row) -> KnownBy:
