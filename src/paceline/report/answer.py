@@ -148,7 +148,7 @@ def _sure(quantity: Estimate, factor: float = 1.0, unit: str = "") -> str:
     ends = numbers.interval(quantity, factor)
     if ends is None:
         return f"{numbers.counted(quantity.n_runs or 0, 'run')}: no interval"
-    return f"{numbers.level(quantity)} interval {ends}{unit}"
+    return f"{numbers.level(quantity.level)} interval {ends}{unit}"
 
 
 def _scaling(comparison: Comparison, family: ScalingFamily) -> _Clause:

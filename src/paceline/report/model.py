@@ -35,7 +35,7 @@ def calibration_text(calibration: Calibration, width: int) -> str:
     columns = [
         Column(header="value", cells=tuple(_value(parameter.value, parameter.unit) for parameter in parameters)),
         Column(
-            header=f"interval ({numbers.level(parameters[0])} for all)",
+            header=f"interval ({numbers.level(parameters[0].level)} for all)",
             cells=tuple(
                 " – ".join(_value(end, parameter.unit) for end in parameter.interval) for parameter in parameters
             ),
@@ -115,7 +115,7 @@ def prediction_text(answer: Mapping[str, Any], extras: Mapping[str, Any], width:
         ),
         *_paid_columns(predictions, extras),
     ]
-    known = f"{predictions[0].by}, {numbers.level(predictions[0].step)} intervals"
+    known = f"{predictions[0].by}, {numbers.level(predictions[0].step.level)} intervals"
     blocks = [
         f"{calibration.family.label}, batch {first.samples:g} per worker: {known}",
         draw(names, columns, width),

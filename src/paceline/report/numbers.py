@@ -80,9 +80,9 @@ def interval(quantity: Estimate, factor: float = 1.0) -> str | None:
     return f"{scaled.low:.{decimals}f}–{scaled.high:.{decimals}f}"
 
 
-def level(quantity: Estimate) -> str:
-    """How often such an interval is right, e.g. "95 %"."""
-    return f"{quantity.level * 100:g} %"
+def level(fraction: float) -> str:
+    """How often intervals of a level are right, e.g. "95 %"."""
+    return f"{fraction * 100:g} %"
 
 
 def value(quantity: Estimate, factor: float = 1.0) -> str:

@@ -133,7 +133,7 @@ def evidence_of(pair: PairVerdict) -> str:
     adjusted = " adjusted" if pair.p_adjusted != pair.p else ""
     p = "" if silent else f", {numbers.p_value(pair.p_adjusted or 0.0)}{adjusted}"
     ratio = "" if pair.verdict == Verdict.DIFFERENT.words else f"ratio {ratio_text(pair)}, "
-    return f"{ratio}{ends}, {numbers.level(quantity)}{p}, n={pair.n_runs}"
+    return f"{ratio}{ends}, {numbers.level(quantity.level)}{p}, n={pair.n_runs}"
 
 
 def is_refused(pair: PairVerdict) -> bool:

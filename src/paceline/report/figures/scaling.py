@@ -11,7 +11,7 @@ from paceline.model.forecast.predict import KNEE, Prediction, knee
 from paceline.report import numbers
 from paceline.report.curve import LEFT, RIGHT, TOP, Curve, CurvePoint, panel, point_of
 from paceline.report.figures.figure import Figure, names_for
-from paceline.report.sheet import Cell, Line, Sheet, fields, measured, number, word
+from paceline.report.sheet import LEVEL, Cell, Line, Sheet, fields, level_cell, measured, number, word
 from paceline.report.svg import WIDTH, Area, picture
 from paceline.stats.estimate import Estimate
 from paceline.stats.known_by import MEASURED, SIMULATED, KnownBy
@@ -173,10 +173,11 @@ def _sheet(drawn: Sequence[Drawn]) -> Sheet:
         lines += [_measured_line(family.name, row) for row in family.rows]
         lines += [_predicted_line(family.name, family.key, prediction) for prediction in family.predictions]
     return Sheet(
-        caption="Throughput, speed-up and efficiency; of runs with 95 %, modelled with 90 % intervals",
+        caption="Throughput, speed-up and efficiency; in brackets: intervals of the level that their row names",
         fields=fields(
             family="family",
             by="by",
+            level=LEVEL,
             workers="workers",
             throughput="samples/s",
             speedup="speed-up",
@@ -187,34 +188,22 @@ def _sheet(drawn: Sequence[Drawn]) -> Sheet:
 
 
 def _measured_line(name: str, row: Row) -> Line:
-    return Line(
-        key=row.key,
-        cells=(
-            word(name),
-            word(_source(row)),
-            number(row.workers, str(row.workers)),
-            measured(row.throughput, numbers.plain(row.throughput)),
-            measured(row.speedup, numbers.plain(row.speedup)),
-            measured(row.efficiency, numbers.percent(row.efficiency)),
-        ),
+    quantities = (
+        measured(row.throughput, numbers.plain(row.throughput)),
+        measured(row.speedup, numbers.plain(row.speedup)),
+        measured(row.efficiency, numbers.percent(row.efficiency)),
     )
+    about = (word(name), word(_source(row)), level_cell(*quantities), number(row.workers, str(row.workers)))
+    return Line(key=row.key, cells=(*about, *quantities))
 
 
 def _predicted_line(name: str, base: str, prediction: Prediction) -> Line:
     workers = prediction.conditions.workers
-    return Line(
-        key=f"{base} predicted {workers}",
-        cells=(
-            word(name),
-            word(prediction.by),
-            number(workers, str(workers)),
-            _predicted(prediction.throughput, 1, ""),
-            word("-"),
-            _predicted(prediction.efficiency, 100, " %"),
-        ),
-    )
+    quantities = _predicted(prediction.throughput, 1, ""), word("-"), _predicted(prediction.efficiency, 100, " %")
+    about = (word(name), word(prediction.by), level_cell(*quantities), number(workers, str(workers)))
+    return Line(key=f"{base} predicted {workers}", cells=(*about, *quantities))
 
 
 def _predicted(estimate: Estimate, factor: float, unit: str) -> Cell:
     value, low, high = (format_count(number * factor) for number in (estimate.value, *estimate.interval))
-    return Cell(text=f"{value}{unit} ({low}–{high})", value=estimate.value, low=estimate.low, high=estimate.high)
+    return measured(estimate, f"{value}{unit} ({low}–{high})")
