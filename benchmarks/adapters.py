@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import trim_mean
 
-from claims import Claim, parser, say
+from claims import Claim, parser, say, with_ends
 from paceline.environments import examined
 from paceline.errors import EnvironmentBuildError, PacelineError
 from paceline.frameworks import Framework, load_framework
@@ -31,7 +31,7 @@ from paceline.plan import Trial
 from paceline.prepared import PreparedStudy, environment_of
 from paceline.run import machine_lock
 from paceline.spec import read_study
-from paceline.stats import mean_interval
+from paceline.stats import FEWEST_WITH_SPREAD, mean_interval
 from rivals import SCRIPTS, Rivals
 
 LIMIT = 1.02
@@ -67,18 +67,18 @@ def middle(values: Sequence[float]) -> float:
 
 def claim_of(name: str, model: str, pairs: Sequence[Turns]) -> Claim:
     """The claim on one framework from all of its pairs of processes."""
-    ratio = mean_interval([pair.ratio for pair in pairs])
+    ratio = mean_interval([pair.ratio for pair in pairs], unit="1", least_runs=FEWEST_WITH_SPREAD)
     return Claim(
         name=f"{name} ÷ hand-written, {model}",
         n=len(pairs),
-        ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+        ratio=with_ends(ratio),
         claim=f"the interval reaches below {LIMIT}",
         holds=ratio.low is not None and ratio.low <= LIMIT,
         facts={
             "framework": name,
             "model": model,
-            "hand_written_s": mean_interval([middle(pair.written) for pair in pairs]).value,
-            "ours_s": mean_interval([middle(pair.ours) for pair in pairs]).value,
+            "hand_written_s": mean_interval([middle(pair.written) for pair in pairs], unit="s").value,
+            "ours_s": mean_interval([middle(pair.ours) for pair in pairs], unit="s").value,
             "pairs": [{"ratio": pair.ratio, "ours_s": pair.ours, "hand_written_s": pair.written} for pair in pairs],
         },
     )

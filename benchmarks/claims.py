@@ -9,6 +9,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paceline.stats.estimate import Estimate
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
@@ -33,6 +35,11 @@ class Claim:
             "n": self.n,
             **self.facts,
         }
+
+
+def with_ends(estimate: Estimate) -> dict[str, float | None]:
+    """An estimate as the ratio of a claim."""
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
 
 
 def parser(description: str) -> argparse.ArgumentParser:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.compare import gather
 from paceline.compare.runs import Runs
 from paceline.spec import load_study
@@ -27,15 +27,16 @@ def claims_of(groups: list[Runs]) -> list[Claim]:
     claims = []
     for k in factors:
         name = f"efficiency of 2 hosts at k = {k:g}"
-        ratio = ratio_interval(by_size[2, k].by_round("throughput"), by_size[1, k].by_round("throughput"))
-        interval = {"value": ratio.value / 2, "low": _half(ratio.low), "high": _half(ratio.high)}
-        claims.append(Claim(name=name, ratio=interval, claim="shown", holds=True, n=len(efficiency[k])))
+        speedup = ratio_interval(by_size[2, k].by_round("throughput"), by_size[1, k].by_round("throughput")).ratio
+        claims.append(
+            Claim(name=name, ratio=with_ends(speedup.times(0.5)), claim="shown", holds=True, n=len(efficiency[k]))
+        )
     for k in factors[1:]:
-        bias = ratio_interval(efficiency[k], efficiency[1.0])
+        bias = ratio_interval(efficiency[k], efficiency[1.0]).ratio
         claims.append(
             Claim(
                 name=f"bias at k = {k:g}: its efficiency ÷ that at k = 1",
-                ratio={"value": bias.value, "low": bias.low, "high": bias.high},
+                ratio=with_ends(bias),
                 claim=f"within {BIAS:.0%} of 1",
                 holds=abs(bias.value - 1) <= BIAS,
                 n=len(efficiency[k]),
@@ -48,10 +49,6 @@ def _efficiency(one_host: Runs, two_hosts: Runs) -> dict[int, float]:
     """Round → throughput per worker on two hosts ÷ that on one host."""
     alone, together = one_host.by_round("throughput"), two_hosts.by_round("throughput")
     return {turn: together[turn] / alone[turn] / 2 for turn in together.keys() & alone.keys()}
-
-
-def _half(value: float | None) -> float | None:
-    return None if value is None else value / 2
 
 
 def main() -> int:

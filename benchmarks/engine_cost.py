@@ -23,7 +23,7 @@ import numpy as np
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "engines")]
 
-from claims import Claim, parser, publish, say  # noqa: E402
+from claims import Claim, parser, publish, say, with_ends  # noqa: E402
 from engines.engine_rig import TRAINING, Hosts  # noqa: E402
 from engines.test_engines import Engine, by_mpi, by_ray, by_sbatch, by_ssh  # noqa: E402
 from paceline.folders import cache_root  # noqa: E402
@@ -158,14 +158,14 @@ def main() -> int:
             engine_seen.add(turn, record, cpu)
     claims = []
     for name in ENGINES:
-        ratio = ratio_interval(seen[name].step_s, seen["lab"].step_s)
+        test = ratio_interval(seen[name].step_s, seen["lab"].step_s)
         claims.append(
             Claim(
                 name=f"{name}'s step ÷ the lab's",
-                ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+                ratio=with_ends(test.ratio),
                 claim=f"within {WITHIN:.0%} of 1, or it is the engine's cost",
-                holds=abs(ratio.value - 1) <= WITHIN,
-                n=ratio.n_pairs,
+                holds=abs(test.ratio.value - 1) <= WITHIN,
+                n=test.n_pairs,
                 facts={
                     "cores_beside_a_rank": seen[name].beside,
                     "the_lab's": seen["lab"].beside,

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from scipy.stats import t as student
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.compare import gather
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
@@ -22,7 +22,7 @@ from paceline.record import Record
 from paceline.record.fact import number
 from paceline.record.site_checks import links_of
 from paceline.spec import load_study
-from paceline.stats import Ratio, Spread, holm, ratio_interval, shared_spread
+from paceline.stats import RatioTest, Spread, holm, ratio_interval, shared_spread
 from paceline.workbench import Workbench
 
 STUDIES = Path(__file__).parent.parent / "studies"
@@ -49,28 +49,28 @@ def monotone(groups: Sequence[Runs]) -> list[Claim]:
     ]
     sides = [(fast.by_round("throughput"), slow.by_round("throughput")) for slow, fast in pairs]
     spread = shared_spread(sides)
-    ratios = [ratio_interval(*both, spread=spread) for both in sides]
+    tests = [ratio_interval(*both, spread=spread) for both in sides]
     # Two-sided, and only a faster link that looks slower contradicts the claim.
-    adjusted = holm([_p(ratio, spread) if ratio.value < 1 else 1.0 for ratio in ratios])
+    adjusted = holm([_p(test, spread) if test.ratio.value < 1 else 1.0 for test in tests])
     return [
         Claim(
             name=f"{fast.trial.framework.name} {fast.trial.workload.name} {fast.trial.cluster.hosts} hosts: "
             f"{_label(fast.trial)} ÷ {_label(slow.trial)}",
-            ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+            ratio=with_ends(test.ratio),
             claim="not below 1 (Holm)",
             holds=p >= SURE,
-            n=ratio.n_pairs,
+            n=test.n_pairs,
             facts={"p_adjusted": p},
         )
-        for (slow, fast), ratio, p in zip(pairs, ratios, adjusted, strict=True)
+        for (slow, fast), test, p in zip(pairs, tests, adjusted, strict=True)
     ]
 
 
-def _p(ratio: Ratio, spread: Spread | None) -> float:
+def _p(test: RatioTest, spread: Spread | None) -> float:
     """p value of "no difference"; for a pair with one run each, by the spread of the other pairs."""
-    if ratio.method != "none" or spread is None:
-        return ratio.p
-    return float(2 * student.sf(abs(math.log(ratio.value)) / math.sqrt(spread.variance), spread.df))
+    if test.spread_known or spread is None:
+        return test.p
+    return float(2 * student.sf(abs(math.log(test.ratio.value)) / math.sqrt(spread.variance), spread.df))
 
 
 def exposed(groups: Sequence[Runs]) -> list[Claim]:
@@ -85,11 +85,11 @@ def exposed(groups: Sequence[Runs]) -> list[Claim]:
             / (2 * (ranks - 1) / ranks * (record.input_facts.gradient_bytes or 0.0) / _achieved(record))
             for record, summary in group.measured
         }
-        ratio = ratio_interval(exposed_over_link, dict.fromkeys(exposed_over_link, 1.0))
+        ratio = ratio_interval(exposed_over_link, dict.fromkeys(exposed_over_link, 1.0)).ratio
         claims.append(
             Claim(
                 name=f"exposed ÷ what the link says, {ranks} hosts",
-                ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+                ratio=with_ends(ratio),
                 claim=f"within {EXPOSED_WITHIN:.0%} of 1",
                 holds=abs(ratio.value - 1) <= EXPOSED_WITHIN,
                 n=len(exposed_over_link),

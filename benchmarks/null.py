@@ -11,12 +11,12 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.compare import compare
 from paceline.frameworks.null import law_step_s
 from paceline.record import Record, summarize
 from paceline.spec import read_study
-from paceline.stats import mean_interval, plain_interval
+from paceline.stats import mean_interval
 from paceline.workbench import Workbench
 
 REPEATS = 5
@@ -61,10 +61,10 @@ def law_of(record: Record) -> dict[str, float]:
 
 
 def against_the_law(name: str, ratios: list[float], *, tolerance: float = TOLERANCE) -> Claim:
-    ratio = mean_interval(ratios)
+    ratio = mean_interval(ratios, unit="1")
     return Claim(
         name=name,
-        ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+        ratio=with_ends(ratio),
         n=len(ratios),
         claim=f"recorded ÷ law is at most {1 + tolerance:g}, and at least 1 but for rounding",
         holds=ratio.value <= 1 + tolerance and min(ratios) >= 1 - 1e-3,
@@ -89,14 +89,14 @@ def timing_claims() -> list[Claim]:
         (row,) = (row for row in compare(records).rows if row.workers == 2)
         assert row.efficiency is not None
         law = law_of(next(r for r in records if r.trial.workers == 2))["efficiency"]
-        ratio = {key: getattr(row.efficiency, key) / law for key in ("value", "low", "high")}
+        efficiency = row.efficiency.times(1 / law)
         claims.append(
             Claim(
                 name=f"efficiency, {label}",
-                ratio=ratio,
+                ratio=with_ends(efficiency),
                 n=row.n_runs,
                 claim=f"recorded ÷ law within {TOLERANCE:.0%}",
-                holds=abs(ratio["value"] - 1) <= TOLERANCE,
+                holds=abs(efficiency.value - 1) <= TOLERANCE,
             )
         )
     return claims
@@ -112,11 +112,10 @@ def fault_claims() -> list[Claim]:
             record.outcome.kind.value == (outcome if record.trial.framework.knobs["fault"] == fault else "ok")
             for record in records
         ]
-        share = plain_interval([float(is_right) for is_right in right])
         claims.append(
             Claim(
                 name=f"outcome, {fault}",
-                ratio={"value": share.value, "low": None, "high": None},
+                ratio={"value": sum(right) / len(right), "low": None, "high": None},
                 n=len(right),
                 claim=f"recorded as {outcome}, and the other trial finishes",
                 holds=all(right) and len(right) == 4,

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from scipy.stats import trim_mean
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.environments import cache_root
 from paceline.frameworks import load_framework
 from paceline.plan import Trial
@@ -32,7 +32,7 @@ from paceline.sites import tether
 from paceline.sites.local import LocalSite
 from paceline.sites.remote.agent.cores import usable_cores
 from paceline.spec import Study, read_study
-from paceline.stats import mean_interval, plain_interval, ratio_interval
+from paceline.stats import FEWEST_WITH_SPREAD, mean_interval, plain_interval, ratio_interval
 from paceline.workbench import Workbench
 from paceline.workloads import graph_of
 
@@ -119,16 +119,14 @@ def instrumentation(model: str, processes: int) -> Claim:
             printed = pinned([str(HERE / "instrumented_blocks.py"), str(SECONDS)], env, folder)
             ratios.append(ratio_of(json.loads(printed)))
             say(f"(a) {model} {number + 1}/{processes}: {ratios[-1]:.4f} in {time.monotonic() - began:.0f} s")
-    ratio = mean_interval(ratios)
-    assert ratio.low is not None
-    assert ratio.high is not None
-    half_width = (ratio.high - ratio.low) / 2
+    ratio = mean_interval(ratios, unit="1", least_runs=FEWEST_WITH_SPREAD)
+    low, high = ratio.interval
     return Claim(
         name=f"(a) instrumented ÷ bare, {model}",
         n=processes,
-        ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+        ratio=with_ends(ratio),
         claim=f"at most {LIMIT}, half-width at most {HALF_WIDTH}",
-        holds=ratio.value <= LIMIT and half_width <= HALF_WIDTH,
+        holds=ratio.value <= LIMIT and (high - low) / 2 <= HALF_WIDTH,
         facts={"processes": ratios},
     )
 
@@ -164,11 +162,11 @@ def against_hand_written(model: str, steps: int, rounds: int) -> tuple[Claim, li
         for side in (ours, theirs) if number % 2 == 0 else (theirs, ours):
             side(number)
         say(f"(b) {model} {number + 1}/{rounds}: {recorded[number] / written[number]:.4f}")
-    ratio = ratio_interval(recorded, written)
+    ratio = ratio_interval(recorded, written).ratio
     claim = Claim(
         name=f"(b) recorded ÷ hand-written, {model}",
         n=rounds,
-        ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+        ratio=with_ends(ratio),
         claim=f"the interval reaches below {LIMIT}",
         holds=ratio.low is not None and ratio.low < LIMIT,
         facts={"recorded_s": list(recorded.values()), "hand_written_s": list(written.values())},
@@ -184,11 +182,11 @@ def _host_share(record: Record) -> float:
 
 def host_cpu(records: list[Record]) -> Claim:
     shares = [_host_share(record) for record in records]
-    share = plain_interval(shares)
+    share = plain_interval(shares, unit="1", least_runs=FEWEST_WITH_SPREAD)
     return Claim(
         name="(c) host CPU ÷ one core while measuring",
         n=len(shares),
-        ratio={"value": share.value, "low": share.low, "high": share.high},
+        ratio=with_ends(share),
         claim="at most 0.01 in every run",
         holds=max(shares) <= 0.01,
         facts={"runs": shares},

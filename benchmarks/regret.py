@@ -15,7 +15,7 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.recommend.candidates import Basis, measured
 from paceline.recommend.regret import GOOD_ENOUGH, Regret, contests, held_out
 from paceline.record.archive import unpack_archive
@@ -55,10 +55,10 @@ def store_of(place: Path) -> Iterator[Path]:
 
 
 def claim(regret: Regret) -> Claim:
-    ratio = ratio_interval(regret.best.rounds, regret.chosen.rounds)
+    ratio = ratio_interval(regret.best.rounds, regret.chosen.rounds).ratio
     return Claim(
         name=regret.contest,
-        ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+        ratio=with_ends(ratio),
         claim=f"best ÷ chosen at most {1 + GOOD_ENOUGH}, or not told apart",
         holds=regret.holds,
         n=regret.configurations,

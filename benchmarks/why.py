@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.campaigns import companions_of
 from paceline.explain.finding import Finding
 from paceline.model.equations.terms import BANDWIDTH, CONTENTION, INPUT, STRAGGLER
@@ -125,7 +125,7 @@ def judged(case: Planted, folder: Path) -> dict[str, Any]:
     after = measured(changed(case.study, first, case.undone), folder)
     before, then = throughputs(snapshot.records), throughputs(after.snapshot().records)
     # Runs after the change share no rounds with those before.
-    gain = ratio_interval({LATER + repeat: value for repeat, value in then.items()}, before)
+    gain = ratio_interval({LATER + repeat: value for repeat, value in then.items()}, before).ratio
     within = expected is not None and bool(expected.contains(gain.value))
     return {
         "name": case.name,
@@ -134,7 +134,7 @@ def judged(case: Planted, folder: Path) -> dict[str, Any]:
         "sentence": first.sentence,
         "do": first.change.words if first.change else "",
         "expected": expected.to_json() if expected else None,
-        "gain": {"value": gain.value, "low": gain.low, "high": gain.high},
+        "gain": with_ends(gain),
         "within": within,
         "runs": len(then),
         "shares": {share.cause: share.best for share in explanation.shares},

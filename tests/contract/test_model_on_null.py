@@ -141,7 +141,7 @@ def law_and_calibration(request, tmp_path_factory):
 def assert_found_again(calibration, law):
     found = calibration.parameters()
     for name, truth in truth_of(law).items():
-        assert found[name]["low"] <= truth <= found[name]["high"], (name, truth, found[name])
+        assert found[name].contains(truth), (name, truth, found[name])
     assert calibration.straggling.spread == pytest.approx(law["jitter"], rel=0.2)
     assert calibration.straggling.slowest == pytest.approx(law.get("slow_factor", 1.0), rel=0.02)
 

@@ -87,13 +87,10 @@ def tell_precision(study: Study, comparison: Comparison) -> None:
     if study.repeats.until is None:
         return
     for row in comparison.rows:
-        throughput = row.throughput
-        if throughput is None or throughput.low is None or throughput.high is None:
-            continue
-        half_width = (throughput.high - throughput.low) / 2 / throughput.value
-        if half_width > study.repeats.until:
+        half_width = row.throughput.relative_half_width if row.throughput else None
+        if half_width is not None and half_width > study.repeats.until:
             say(
-                f"{row.label}: the interval is ±{half_width:.1%} after {throughput.n_runs} runs, "
+                f"{row.label}: the interval is ±{half_width:.1%} after {row.n_runs} runs, "
                 f"the study asks for ±{study.repeats.until:.1%}; raise max under repeats, or use a quieter machine"
             )
 

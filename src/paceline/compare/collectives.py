@@ -16,7 +16,7 @@ from paceline.compare.rows import Row, RowOutcome, RowWarning
 from paceline.compare.runs import Runs
 from paceline.record.summary import slowest_times
 from paceline.stats import LEVEL, mean_interval
-from paceline.stats.estimate import Estimate, over_runs
+from paceline.stats.estimate import Estimate
 from paceline.workloads.collective import BUS_FACTORS, Collective
 
 __all__ = ["CollectiveTable", "Collectives", "SizeRow", "tables_of"]
@@ -145,7 +145,7 @@ def _sizes(runs: Runs, operation: str, ranks: int) -> list[SizeRow]:
     factor = BUS_FACTORS[operation](ranks)
     rows = []
     for size in sorted(medians):
-        time = over_runs(mean_interval(medians[size]), len(medians[size]), "s", runs.measured_by)
+        time = mean_interval(medians[size], unit="s", by=runs.measured_by)
         algbw = replace(time.over(size, "B/s"), by=runs.derived_by)
         rows.append(SizeRow(size=size, time=time, algbw=algbw, busbw=algbw.times(factor), rounds=rounds[size]))
     return rows

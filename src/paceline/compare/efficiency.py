@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
-from paceline.stats import ratio_interval
-from paceline.stats.estimate import Estimate, exactly, over_runs
+from paceline.stats import LEAST_RUNS, ratio_interval
+from paceline.stats.estimate import Estimate, exactly
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -64,9 +64,9 @@ def _against(base_index: int, index: int, groups: Sequence[Runs], *, alone: bool
         return Scaling(efficiency=unity, speedup=unity, base=index, note=None)
     if not base.measured:
         return _unknown(f"its base, {base.trial.label}, has no successful run")
-    ratio = ratio_interval(runs.by_round("throughput"), base.by_round("throughput"))
-    n_runs = ratio.n_pairs or min(len(runs.measured), len(base.measured))
-    speedup = over_runs(ratio, n_runs, "1", runs.derived_by)
+    speedup = ratio_interval(
+        runs.by_round("throughput"), base.by_round("throughput"), by=runs.derived_by, least_runs=LEAST_RUNS
+    ).ratio
     growth = runs.trial.workers / base.trial.workers
     return Scaling(efficiency=speedup.times(1 / growth), speedup=speedup, base=base_index, note=None)
 

@@ -11,7 +11,7 @@ from paceline.compare.runs import Runs, gather
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
 from paceline.spec.study import Repeats
-from paceline.stats import mean_interval, runs_needed
+from paceline.stats import FEWEST_WITH_SPREAD, mean_interval, runs_needed
 
 GROWTH = 2
 """A proposal at most doubles the successful runs, because the spread of few runs is too uncertain to justify many."""
@@ -47,9 +47,9 @@ def _total(group: Runs, used: int, repeats: Repeats) -> int:
         return used
     means = list(group.by_round("throughput").values())
     good = len(means)
-    if good < 2:
+    if good < FEWEST_WITH_SPREAD:
         return min(used + 1, repeats.maximum)
-    half_width = mean_interval(means).relative_half_width
+    half_width = mean_interval(means, unit="samples/s", least_runs=FEWEST_WITH_SPREAD).relative_half_width
     if half_width is not None and half_width <= repeats.until:
         return used
     wanted = min(runs_needed(means, repeats.until), GROWTH * good)

@@ -15,7 +15,7 @@ from paceline.record.phases import Mixed, PhaseTime, mixed_of
 from paceline.record.record import OutcomeKind
 from paceline.record.summary import RunSummary
 from paceline.stats import mean_interval, plain_interval
-from paceline.stats.estimate import Estimate, finite, over_runs
+from paceline.stats.estimate import Estimate, finite
 from paceline.stats.known_by import KnownBy
 
 RowOutcome = Literal[
@@ -218,13 +218,13 @@ def _mean(runs: Runs, name: str, unit: str) -> Estimate | None:
 def _plain_mean(runs: Runs, name: str, unit: str) -> Estimate | None:
     """Returns the plain mean, for differences near zero, whose logarithms would exaggerate the spread between runs."""
     values = list(runs.by_round(name).values())
-    return over_runs(plain_interval(values), len(values), unit, runs.measured_by) if values else None
+    return plain_interval(values, unit=unit, by=runs.measured_by) if values else None
 
 
 def _over(values: list[float], unit: str, by: KnownBy) -> Estimate:
     """Returns the mean over runs, of logarithms if all values are positive, so that no interval reaches below zero."""
-    mean = mean_interval(values) if min(values) > 0 else plain_interval(values)
-    return over_runs(mean, len(values), unit, by)
+    interval_of = mean_interval if min(values) > 0 else plain_interval
+    return interval_of(values, unit=unit, by=by)
 
 
 def _phases(runs: Runs, phases_of: Callable[[RunSummary], Mapping[str, PhaseTime]]) -> dict[str, Phase]:

@@ -21,8 +21,8 @@ from paceline.compare.fairness import NO_PROOF, NOT_COMPARABLE, Fairness
 from paceline.compare.gaps import Factor
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
-from paceline.stats import equivalent, holm, ratio_interval, shared_spread, verdict
-from paceline.stats.estimate import finite
+from paceline.stats import LEAST_RUNS, equivalent, holm, ratio_interval, shared_spread, verdict
+from paceline.stats.estimate import Estimate, finite
 from paceline.stats.verdict import VerdictWords
 
 ALL_PAIRS = 12
@@ -43,12 +43,8 @@ class PairVerdict:
     """The key of the faster row; of the first in the table if they are not ranked."""
     b: str
     """The key of the other row."""
-    ratio: float | None
+    ratio: Estimate | None
     """The throughput of a ÷ that of b; None if they must not be ranked."""
-    low: float | None
-    """The lower end of its 95 % interval; None if the spread is unknown."""
-    high: float | None
-    """The upper end of its interval."""
     p: float | None
     """The p value of "no difference", of this pair alone."""
     verdict: VerdictWords | RefusalWord
@@ -66,9 +62,23 @@ class PairVerdict:
     """The phase that causes most of a difference; None if there is no difference, or the phases are unknown."""
 
     def to_json(self) -> dict[str, object]:
-        data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        data["factor"] = self.factor.to_json() if self.factor else None
-        return {name: finite(value) if isinstance(value, float) else value for name, value in data.items()}
+        ratio = self.ratio
+        return {
+            "a": self.a,
+            "b": self.b,
+            "ratio": finite(ratio.value) if ratio else None,
+            "low": finite(ratio.low) if ratio else None,
+            "high": finite(ratio.high) if ratio else None,
+            "level": ratio.level if ratio else None,
+            "p": self.p,
+            "verdict": self.verdict,
+            "p_adjusted": self.p_adjusted,
+            "margin": self.margin,
+            "n_runs": self.n_runs,
+            "paired": self.paired,
+            "note": self.note,
+            "factor": self.factor.to_json() if self.factor else None,
+        }
 
 
 def judge(
@@ -102,27 +112,25 @@ def judge(
         if refused is not None:
             pairs.append(_refused_pair(keys[i], keys[j], *refused, margin=margin, n_runs=_fewer(a, b)))
             continue
-        ratio = ratio_interval(throughputs[i], throughputs[j], spread=spread)
-        if ratio.value < 1:
+        test = ratio_interval(throughputs[i], throughputs[j], by=a.derived_by, spread=spread, least_runs=LEAST_RUNS)
+        if test.ratio.value < 1:
             i, j, a, b = j, i, b, a  # noqa: PLW2901 - the faster row is a, in the rounds that count
-            ratio = ratio_interval(throughputs[i], throughputs[j], spread=spread)
-        if ratio.low is not None:
+            test = ratio_interval(throughputs[i], throughputs[j], by=a.derived_by, spread=spread, least_runs=LEAST_RUNS)
+        if test.spread_known:
             tested.append(len(pairs))
             equal_p.append(equivalent(throughputs[i], throughputs[j], margin, spread))
         pairs.append(
             PairVerdict(
                 a=keys[i],
                 b=keys[j],
-                ratio=ratio.value,
-                low=ratio.low,
-                high=ratio.high,
-                p=ratio.p,
+                ratio=test.ratio,
+                p=test.p,
                 verdict=verdict(1.0, 1.0).words,
-                p_adjusted=ratio.p,
+                p_adjusted=test.p,
                 margin=margin,
-                n_runs=ratio.n_pairs or _fewer(a, b),
-                paired=ratio.n_pairs > 0,
-                note=_note(a, b, spread_known=ratio.low is not None),
+                n_runs=test.n_pairs or _fewer(a, b),
+                paired=test.n_pairs > 0,
+                note=_note(a, b, spread_known=test.spread_known),
             )
         )
     adjusted = holm([pairs[k].p or 0.0 for k in tested], further=unlisted)
@@ -211,8 +219,6 @@ def _refused_pair(a: str, b: str, word: RefusalWord, note: str, *, margin: float
         a=a,
         b=b,
         ratio=None,
-        low=None,
-        high=None,
         p=None,
         verdict=word,
         margin=margin,

@@ -7,9 +7,10 @@ from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 from paceline.model.equations.conditions import Conditions
-from paceline.model.equations.parameters import UNKNOWNS
+from paceline.model.equations.parameters import NAMES, UNKNOWNS
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.forecast.predict import Prediction
+from paceline.report import numbers
 from paceline.report.glyphs import IDEAL, MEASURED, UNSURE
 from paceline.report.table import Column, draw
 from paceline.stats.estimate import Estimate
@@ -29,18 +30,17 @@ JOULES_A_KWH = 3.6e6
 
 def calibration_text(calibration: Calibration, width: int) -> str:
     """What was learnt, and what not."""
-    rows = [(unknown, calibration.parameters()[unknown.name]) for unknown in UNKNOWNS]
-    names = Column(header="parameter", cells=tuple(unknown.name for unknown, _ in rows), right=False)
+    parameters = list(calibration.parameters().values())
+    names = Column(header="parameter", cells=NAMES, right=False)
     columns = [
-        Column(header="value", cells=tuple(_value(parameter["value"], unknown.unit) for unknown, parameter in rows)),
+        Column(header="value", cells=tuple(_value(parameter.value, parameter.unit) for parameter in parameters)),
         Column(
-            header="interval (99 % for all)",
+            header=f"interval ({numbers.level(parameters[0].level)} for all)",
             cells=tuple(
-                f"{_value(parameter['low'], unknown.unit)} – {_value(parameter['high'], unknown.unit)}"
-                for unknown, parameter in rows
+                " – ".join(_value(end, parameter.unit) for end in parameter.interval) for parameter in parameters
             ),
         ),
-        Column(header="is", cells=tuple(unknown.doc for unknown, _ in rows), right=False),
+        Column(header="is", cells=tuple(unknown.doc for unknown in UNKNOWNS), right=False),
     ]
     spread = calibration.straggling
     lines = [
@@ -115,8 +115,9 @@ def prediction_text(answer: Mapping[str, Any], extras: Mapping[str, Any], width:
         ),
         *_paid_columns(predictions, extras),
     ]
+    known = f"{predictions[0].by}, {numbers.level(predictions[0].step.level)} intervals"
     blocks = [
-        f"{calibration.family.label}, batch {first.samples:g} per worker: {predictions[0].by}, 90 % intervals",
+        f"{calibration.family.label}, batch {first.samples:g} per worker: {known}",
         draw(names, columns, width),
         _chart(predictions, width),
         "\n".join(fill(line, width, subsequent_indent="  ") for line in _sentences(answer, extras)),

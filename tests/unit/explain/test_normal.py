@@ -39,6 +39,11 @@ def test_surely_slower_than_earlier_runs_is_not_normal():
     assert found.sentence.startswith("slower than in 3 earlier runs")
 
 
+def test_two_runs_each_can_tell_a_change_and_one_cannot():
+    assert not by_earlier([0.1500, 0.1501], [0.1000, 0.1001]).normal
+    assert by_earlier([0.15], [0.1000, 0.1001]).normal
+
+
 def test_without_earlier_runs_nothing_is_said():
     assert by_earlier([0.1], []) is None
 

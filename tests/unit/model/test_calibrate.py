@@ -154,6 +154,16 @@ def test_steps_of_one_alone_tell_what_several_wait_for_where_that_is_not_timed()
     assert fit(evidence(*alone, training(2, 8, straggling=ALIKE))).straggling == ALIKE
 
 
+def test_parameters_are_estimates_whose_intervals_hold_all_at_once():
+    parameters = fit(evidence(training(1, 4), training(1, 16), collectives=PROBES)).parameters()
+
+    assert {(parameter.level, parameter.by, parameter.n_runs) for parameter in parameters.values()} == {
+        (0.99, "modelled", None)
+    }
+    assert [parameters[name].unit for name in ("forward_s", "byte_s", "wire")] == ["s", "s/B", "1"]
+    assert all(parameter.contains(parameter.value) for parameter in parameters.values())
+
+
 def test_an_exchange_that_was_always_hidden_leaves_open_when_it_begins():
     runs = [training(workers, batch) for workers in (1, 2) for batch in (4, 16)]
     calibration = fit(evidence(*runs, collectives=PROBES))
@@ -161,8 +171,8 @@ def test_an_exchange_that_was_always_hidden_leaves_open_when_it_begins():
     truth = training(64, 8)
     said = predict(calibration, truth.conditions)
 
-    assert begins["low"] < 0.1
-    assert 0.4 <= begins["high"] < 0.6
+    assert begins.low < 0.1
+    assert 0.4 <= begins.high < 0.6
     assert said.step.low < truth.step_s < said.step.high
     assert any("always hidden" in sentence for sentence in calibration.unidentified)
 

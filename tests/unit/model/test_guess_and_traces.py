@@ -39,6 +39,13 @@ def test_a_guess_scales_worse_on_a_slower_network():
     assert fast.by == "guessed"
 
 
+def test_parameters_of_a_guess_are_within_a_factor_of_two_nine_times_out_of_ten():
+    forward = guess(load_workload("resnet20", {}), device("V100-SXM2")).parameters()["forward_s"]
+
+    assert (forward.level, forward.by) == (0.9, "guessed")
+    assert forward.low < forward.value / 2 < 2 * forward.value < forward.high
+
+
 def test_gradients_of_the_last_layers_are_ready_first():
     ready = ready_of((), load_workload("alexnet", {}))
 

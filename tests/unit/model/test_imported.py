@@ -104,8 +104,8 @@ def test_latency_and_bandwidth_come_from_an_imported_table():
     table = read_import(osu_text(4), file="osu.txt", kind=None, setting=ImportContext(workers=4))
     found = fit(with_imports(alone, [table])).parameters()
 
-    assert found["alpha_s"]["value"] == pytest.approx(2e-4, rel=0.01)
-    assert found["byte_s"]["value"] == pytest.approx(2e-9, rel=0.01)
+    assert found["alpha_s"].value == pytest.approx(2e-4, rel=0.01)
+    assert found["byte_s"].value == pytest.approx(2e-9, rel=0.01)
 
 
 def test_ranks_that_a_table_does_not_tell_are_asked_for():

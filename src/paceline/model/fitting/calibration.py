@@ -12,14 +12,17 @@ import numpy as np
 
 from paceline.errors import PacelineError
 from paceline.model.equations.conditions import Conditions
-from paceline.model.equations.parameters import NAMES, as_mapping
+from paceline.model.equations.parameters import NAMES, UNKNOWNS, as_mapping
 from paceline.model.equations.ready import Ready
 from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
-from paceline.stats.known_by import KnownBy
+from paceline.stats.estimate import MODELLED_LEVEL, Estimate
+from paceline.stats.known_by import MODELLED, KnownBy
 
 VERSION = 1
+TOGETHER = 0.99
+"""Fraction of calibrations whose intervals of parameters all hold at once."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +84,8 @@ class Calibration:
     vector: Floats
     low: Floats
     high: Floats
-    """Bounds of each parameter's interval; in 99 of 100 calibrations all intervals hold at once."""
+    """Bounds of each parameter's interval; all of them hold at once in a fraction TOGETHER of calibrations. Those of a
+    guess hold one by one, as predictions do."""
     draws: Floats
     """Other plausible parameter vectors, one per row; intervals of predictions are computed from them."""
     straggling: Straggling = ALIKE
@@ -114,10 +118,16 @@ class Calibration:
     evidence: str = ""
     """Digest of the fitted observations; "" for a guess and for files of earlier versions."""
 
-    def parameters(self) -> dict[str, dict[str, float]]:
-        """Maps each parameter to its value, low and high."""
-        values, low, high = as_mapping(self.vector), as_mapping(self.low), as_mapping(self.high)
-        return {name: {"value": values[name], "low": low[name], "high": high[name]} for name in NAMES}
+    def parameters(self) -> dict[str, Estimate]:
+        """Maps the name of each parameter to its value and interval."""
+        values, low, high = map(as_mapping, (self.vector, self.low, self.high))
+        level = TOGETHER if self.by == MODELLED else MODELLED_LEVEL
+        return {
+            name: Estimate(
+                value=values[name], low=low[name], high=high[name], level=level, unit=unit, by=self.by, n_runs=None
+            )
+            for name, unit in ((unknown.name, unknown.unit) for unknown in UNKNOWNS)
+        }
 
     def to_json(self) -> dict[str, object]:
         data = {name: getattr(self, name) for name in self.__dataclass_fields__}

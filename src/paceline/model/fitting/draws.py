@@ -8,11 +8,10 @@ from scipy.optimize import lsq_linear
 
 from paceline.model.equations.parameters import HIGH, NAMES
 from paceline.model.equations.step import Floats
+from paceline.model.fitting.calibration import TOGETHER
 from paceline.model.fitting.problem import Problem
+from paceline.stats.estimate import MODELLED_LEVEL
 
-LEVEL = 0.90
-TOGETHER = 0.99
-"""Fraction of calibrations whose intervals all hold at once."""
 DRAWS = 200
 LEAST_ERROR = 1e-4
 """Smallest error of an observation; even one that is fitted exactly has noise."""
@@ -55,7 +54,7 @@ def together(vector: Floats, draws: Floats) -> tuple[Floats, Floats]:
     Separate 90 % intervals would miss one parameter in ten, so few calibrations would have all parameters inside.
     Readers look at all parameters together.
     """
-    tail = (1 - LEVEL) / 2 * 100
+    tail = (1 - MODELLED_LEVEL) / 2 * 100
     low, high = np.percentile(draws, [tail, 100 - tail], axis=0)
     down, up = np.maximum(vector - low, 0.0), np.maximum(high - vector, 0.0)
     off = draws - vector

@@ -21,10 +21,11 @@ from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration, Hull, ModelFamily
 from paceline.model.fitting.digest import digest_of
-from paceline.model.fitting.draws import LEVEL, anywhere, draws_of, together
+from paceline.model.fitting.draws import anywhere, draws_of, together
 from paceline.model.fitting.observe import Manner, ObservedCollective, Training
 from paceline.model.fitting.problem import Evidence, Problem
 from paceline.plan.trial import Trial
+from paceline.stats.estimate import MODELLED_LEVEL
 from paceline.stats.known_by import MODELLED
 
 LEAST_NOISE = 0.005
@@ -189,7 +190,7 @@ def _conformal(errors: Sequence[float]) -> float:
     ordered = sorted(abs(error) for error in errors)
     if len(ordered) < FEW_HELD_OUT:
         return 1.5 * ordered[-1]
-    return ordered[min(len(ordered), int(np.ceil((len(ordered) + 1) * LEVEL))) - 1]
+    return ordered[min(len(ordered), int(np.ceil((len(ordered) + 1) * MODELLED_LEVEL))) - 1]
 
 
 def noise_of(trainings: Sequence[Training]) -> float:

@@ -18,10 +18,9 @@ from paceline.model.equations.stragglers import Straggling
 from paceline.model.equations.terms import StepTerms, bottleneck, shares, step_terms
 from paceline.model.fitting.calibration import Calibration
 from paceline.plan.vocabulary import SERVER
-from paceline.stats.estimate import Estimate
+from paceline.stats.estimate import MODELLED_LEVEL, Estimate
 from paceline.stats.known_by import SIMULATED, KnownBy
 
-LEVEL = 0.90
 WIDER_PER_DOUBLING = 0.5
 """Growth of the model's own error for each doubling beyond what was run."""
 WORTH_PAYING = 0.5
@@ -116,7 +115,7 @@ def step_of(vector: Floats, conditions: Conditions, straggling: Straggling) -> f
 
 def estimated(value: float, draws: Floats, own: float, unit: str, by: KnownBy) -> Estimate:
     """An estimate whose interval combines the spread of the draws and the model's own error as independent errors."""
-    tail = (1 - LEVEL) / 2
+    tail = (1 - MODELLED_LEVEL) / 2
     logs = np.log(np.maximum(draws, TINY) / value) if len(draws) else np.zeros(1)
     down, up = np.quantile(logs, [tail, 1 - tail])
     low, high = -np.hypot(min(down, 0.0), own), np.hypot(max(up, 0.0), own)
@@ -124,7 +123,7 @@ def estimated(value: float, draws: Floats, own: float, unit: str, by: KnownBy) -
         value=value,
         low=value * float(np.exp(low)),
         high=value * float(np.exp(high)),
-        level=LEVEL,
+        level=MODELLED_LEVEL,
         unit=unit,
         by=by,
         n_runs=None,

@@ -10,9 +10,6 @@ from scipy.stats import beta, spearmanr
 
 from paceline.model.equations.step import Floats
 
-LEVEL = 0.90
-"""Level of prediction intervals."""
-
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Figures:
