@@ -12,6 +12,7 @@ from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import collective_s
 from paceline.model.equations.parameters import as_mapping, as_vector
 from paceline.model.equations.ready import Ready
+from paceline.model.equations.stack import stack_of
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import shares, step_terms
 from paceline.model.fitting.calibration import Calibration, read_calibrations, write_calibrations
@@ -74,14 +75,14 @@ def training(
 
 
 def collective(workers: int, bandwidth: float | None = None) -> ObservedCollective:
-    asked = Conditions(workers=workers, hosts=workers, batch=1.0, bandwidth=bandwidth)
     sizes = np.array([4096.0 * 4**power for power in range(8)])
+    asked = Conditions(workers=workers, hosts=workers, batch=1.0, bandwidth=bandwidth, messages=tuple(sizes))
     return ObservedCollective(
         trial=make_trial(workers=workers, hosts=workers),
         conditions=asked,
         operation="all_reduce",
         sizes=sizes,
-        seconds=collective_s(TRUTH, asked, sizes, "all_reduce"),
+        seconds=collective_s(TRUTH[None, :], stack_of([asked]), "all_reduce")[0, 0],
     )
 
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from paceline.errors import SpecError
-from paceline.model.equations.ready import Ready, buckets_of, ready_of
-from paceline.model.equations.step import Buckets
+from paceline.model.equations.ready import Buckets, Ready, buckets_of, ready_of
 from paceline.model.forecast.catalogue import DEVICES, INTERCONNECTS, device
 from paceline.model.forecast.guess import guess
 from paceline.model.forecast.predict import conditions_for, predict

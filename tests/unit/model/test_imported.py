@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from importlib import import_module
 
-import numpy as np
 import pytest
 
 from paceline.errors import PacelineError, StoreError
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import collective_s
 from paceline.model.equations.parameters import as_vector
+from paceline.model.equations.stack import stack_of
 from paceline.model.equations.stragglers import ALIKE
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.fit import family_of, fit
@@ -57,8 +57,8 @@ KINETO = json.dumps(
 
 def osu_text(workers: int) -> str:
     """As OSU would print what the truth takes."""
-    asked = Conditions(workers=workers, hosts=1, batch=1.0)
-    seconds = collective_s(TRUTH, asked, np.array(SIZES), "all_reduce")
+    asked = Conditions(workers=workers, hosts=1, batch=1.0, messages=tuple(SIZES))
+    (seconds,) = collective_s(TRUTH[None, :], stack_of([asked]), "all_reduce")[0]
     rows = [f"{size:.0f}  {time * 1e6:.4f}" for size, time in zip(SIZES, seconds, strict=True)]
     return "\n".join(["# OSU MPI Allreduce Latency Test v5.8", "# Size  Avg Latency(us)", *rows])
 

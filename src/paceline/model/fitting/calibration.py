@@ -11,10 +11,10 @@ from typing import Any
 import numpy as np
 
 from paceline.errors import PacelineError
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import NAMES, as_mapping
 from paceline.model.equations.ready import Ready
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
 from paceline.stats.known_by import KnownBy

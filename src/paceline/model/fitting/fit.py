@@ -14,9 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.parameters import INDEX, NAMES
 from paceline.model.equations.ready import Ready
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration, Hull, ModelFamily

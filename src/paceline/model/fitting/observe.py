@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.ready import Ready
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import Straggling, straggling_of
 from paceline.plan.trial import Trial
 from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing

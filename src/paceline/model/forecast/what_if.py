@@ -8,10 +8,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from paceline.errors import PacelineError, did_you_mean
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.feeding import arrival
 from paceline.model.equations.parameters import INDEX
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration

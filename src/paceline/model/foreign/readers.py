@@ -9,8 +9,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from paceline.errors import PacelineError, documented
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.ready import Ready
-from paceline.model.equations.step import Floats
 from paceline.model.foreign.tables import Row, number
 from paceline.model.foreign.traces import spans_of_kineto
 

@@ -28,8 +28,6 @@ class MeasuredPoint:
     batch: float
     """Samples per worker and step."""
     step_s: float
-    sync_s: float | None = None
-    """Seconds of communication according to the source; None if it does not say."""
     row: Row
 
 
@@ -46,7 +44,7 @@ class Schema:
 STEP_TIMES = Schema(
     name="step times by placement",
     columns=frozenset({"model", "cluster", "num_nodes", "num_replicas", "local_bsz", "step_time_s"}),
-    doc="model, cluster, num_nodes, num_replicas, local_bsz (samples per worker), step_time_s; sync_time_s if known",
+    doc="model, cluster, num_nodes, num_replicas, local_bsz (samples per worker), step_time_s",
 )
 THROUGHPUT = Schema(
     name="throughput by workers",
@@ -114,7 +112,6 @@ def _step_time(row: Row) -> MeasuredPoint | None:
         hosts=int(row["num_nodes"]),
         batch=float(row["local_bsz"]),
         step_s=step,
-        sync_s=number(row.get("sync_time_s")),
         row=row,
     )
 
