@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.cli import main
+from paceline.cli import guesses, main
 from street import study_of, to_toml
 
 GUESS = ["predict", "--device", "V100-SXM2", "--json"]
@@ -78,6 +78,22 @@ def test_memory_of_a_guess_is_told_or_said_to_be_unknown(capsys: pytest.CaptureF
     assert "Memory per worker: about" in capsys.readouterr().out
     assert main([*asked, "--strategy", "fsdp"]) == 0
     assert "Not known: the memory per worker" in capsys.readouterr().out
+
+
+def test_guesses_are_made_once_for_all_sizes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for: list[str] = []
+
+    def counted(device: str, **words: object) -> guesses.Guesses:
+        asked_for.append(device)
+        return make(device, **words)
+
+    make = guesses.guesses
+    monkeypatch.setattr(guesses, "guesses", counted)
+
+    assert len(guessed(capsys, "--model", "lenet5", "--workers", "1..64")["rows"]) == 7
+    assert asked_for == ["V100-SXM2"]
 
 
 @pytest.mark.parametrize("flag", ["--picture", "--trace", "--chakra"])

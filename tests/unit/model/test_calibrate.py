@@ -371,8 +371,8 @@ def test_single_changes_are_ranked(rich):
     asked = conditions_for(rich, workers=8, batch=8, bandwidth=10 * MBIT)
     ranked = single_changes(rich, asked)
 
-    assert ranked[0][0] in {"bandwidth=x2", "compression=fp16"}
-    assert [ratio for _, ratio in ranked] == sorted(ratio for _, ratio in ranked)
+    assert ranked[0].change in {"bandwidth=x2", "compression=fp16"}
+    assert [effect.step_ratio for effect in ranked] == sorted(effect.step_ratio for effect in ranked)
 
 
 def test_the_knee_and_what_is_worth_paying_for(rich):

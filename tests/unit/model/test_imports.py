@@ -76,11 +76,11 @@ def test_a_profile_tells_what_of_the_exchange_shows():
         {"ph": "X", "name": "aten::conv", "pid": 0, "tid": 0, "ts": 0, "dur": 60},
         {"ph": "X", "name": "ncclKernel_AllReduce", "pid": 0, "tid": 7, "ts": 40, "dur": 50},
     ]
-    found = step_of_kineto(json.dumps({"traceEvents": events}))
+    times = step_of_kineto(json.dumps({"traceEvents": events}))
 
-    assert found["step"] == pytest.approx(100e-6)
-    assert found["communication"] == pytest.approx(50e-6)
-    assert found["exposed"] == pytest.approx(30e-6)
+    assert times.step == pytest.approx(100e-6)
+    assert times.communication == pytest.approx(50e-6)
+    assert times.exposed == pytest.approx(30e-6)
 
 
 def test_a_profile_without_steps_is_refused():

@@ -6,7 +6,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
 from paceline.stats.known_by import KnownBy
 
 VERSION = 1
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -141,7 +142,13 @@ class Calibration:
         for name in ("unidentified", "remarks", "messages", "runs", "memory"):
             plain[name] = _tuple(plain[name])
         plain["family"], plain["straggling"] = ModelFamily(**plain["family"]), Straggling(**plain["straggling"])
-        plain["hull"] = Hull(**{name: _tuple(value) for name, value in plain["hull"].items()})
+        hull = plain["hull"]
+        plain["hull"] = Hull(
+            workers=_range(hull["workers"]),
+            hosts=_range(hull["hosts"]),
+            batch=_range(hull["batch"]),
+            bandwidth=None if hull["bandwidth"] is None else _range(hull["bandwidth"]),
+        )
         if ready := plain["ready"]:
             plain["ready"] = Ready(
                 **{**ready, "fractions": _tuple(ready["fractions"]), "bytes": _tuple(ready["bytes"])}
@@ -149,9 +156,14 @@ class Calibration:
         return cls(**plain)
 
 
-def _tuple(value: Any) -> Any:
+def _tuple(values: list[Item] | None) -> tuple[Item, ...] | None:
     """A list from JSON as a tuple; None stays None."""
-    return None if value is None else tuple(value)
+    return None if values is None else tuple(values)
+
+
+def _range(ends: list[Item]) -> tuple[Item, Item]:
+    low, high = ends
+    return low, high
 
 
 def write_calibrations(calibrations: Sequence[Calibration], path: Path) -> None:

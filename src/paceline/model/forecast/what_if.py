@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from paceline.model.equations.parameters import INDEX
 from paceline.model.equations.stragglers import ALIKE
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.forecast.predict import predict, with_buckets
+from paceline.model.forecast.predict import with_buckets
 from paceline.model.forecast.simulated_changes import Apply, Changed, jobs, oversubscription, slow_host, unequal_hosts
 from paceline.units import BYTES, BYTES_PER_SECOND, SECONDS, parse_quantity
 
@@ -216,7 +216,7 @@ def _scaled(calibration: Calibration, name: str, factor: float) -> Calibration:
     return replace(calibration, vector=times(calibration.vector), draws=times(calibration.draws))
 
 
-def changed(calibration: Calibration, conditions: Conditions, changes: list[WhatIfChange]) -> Changed:
+def changed(calibration: Calibration, conditions: Conditions, changes: Sequence[WhatIfChange]) -> Changed:
     """Apply all changes in order."""
     for change in changes:
         calibration, conditions = change.apply(calibration, conditions)
@@ -227,24 +227,35 @@ SINGLE_CHANGES = ("bandwidth=x2", "latency=x0.5", "compute=x2", "input=x2", "com
 """The changes to try when looking for the one that helps most."""
 
 
-def single_changes(calibration: Calibration, conditions: Conditions) -> list[tuple[str, float]]:
-    """(change, step time after it relative to before), best first; includes the best bucket size."""
-    before = predict(calibration, conditions).step.value
-    ratios = []
-    for text in SINGLE_CHANGES:
-        (change,) = parse_changes(text)
-        ratios.append((text, predict(*change.apply(calibration, conditions)).step.value / before))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChangeEffect:
+    """What a single change does to a step."""
+
+    change: str
+    """As it is written after `--what-if`."""
+    step_ratio: float
+    """Step time after the change relative to before."""
+
+
+def single_changes(calibration: Calibration, conditions: Conditions) -> list[ChangeEffect]:
+    """The effects of SINGLE_CHANGES and of the best bucket size, best first."""
+
+    def step_s(calibration: Calibration, conditions: Conditions) -> float:
+        return step_terms(calibration.vector, conditions, calibration.straggling).step_s
+
+    steps_s = {text: step_s(*changed(calibration, conditions, parse_changes(text))) for text in SINGLE_CHANGES}
     if (best := best_bucket(calibration, conditions)) is not None:
-        size, step = best
-        ratios.append((f"bucket={size / 2**20:g}MiB", step / before))
-    return sorted(ratios, key=lambda entry: entry[1])
+        size, seconds = best
+        steps_s[f"bucket={size / 2**20:g}MiB"] = seconds
+    before = step_s(calibration, conditions)
+    effects = [ChangeEffect(change=text, step_ratio=seconds / before) for text, seconds in steps_s.items()]
+    return sorted(effects, key=lambda effect: effect.step_ratio)
 
 
 def best_bucket(calibration: Calibration, conditions: Conditions) -> tuple[float, float] | None:
     """(bytes, step time) of the best bucket size; None where gradients are not sent in buckets."""
     if not calibration.bucketed or calibration.ready is None or conditions.workers < 2:
         return None
-    # Compute step times only: intervals would take a hundred times as long.
     steps = [
         step_terms(calibration.vector, with_buckets(calibration, conditions, size), calibration.straggling).step_s
         for size in BUCKET_SIZES
