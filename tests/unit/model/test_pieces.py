@@ -32,9 +32,9 @@ def test_asynchronous_workers_are_as_the_simulation_has_them(compute, latency, s
 
 
 def test_more_servers_serve_more_workers():
-    one, four = (Service(size=1e8, latency_s=1e-4, byte_s=1e-9, servers=servers) for servers in (1, 4))
+    single, four = (Service(size=1e8, latency_s=1e-4, byte_s=1e-9, servers=servers) for servers in (1, 4))
 
-    assert asynchronous_step(0.1, one, workers=8) == pytest.approx(8 * 0.2)
+    assert asynchronous_step(0.1, single, workers=8) == pytest.approx(8 * 0.2)
     assert asynchronous_step(0.1, four, workers=8) == pytest.approx(8 * 0.05)
 
 

@@ -188,9 +188,9 @@ def _add_job(simulation: Simulation, job: Job, link: Stream | SharedLink) -> Non
     for factor in job.slowness:
         compute = Stream()
         last = simulation.task(job.before_s * factor, on=compute)
-        for stretch, whose in stretches:
+        for stretch, messages in stretches:
             last = simulation.task(stretch * factor, [last], compute)
-            for index in whose:
+            for index in messages:
                 sent_by[index].append(last)
     before: list[Task] = []
     for index, (latency, cost) in enumerate(zip(job.latencies_s, job.carried_s, strict=True)):
@@ -202,8 +202,8 @@ def _stretches(job: Job) -> list[tuple[float, list[int]]]:
     """(seconds, messages that are then ready) for each stretch of the backward pass."""
     stretches, at = [], 0.0
     for ready in np.unique(job.ready_s):
-        whose = [index for index, when in enumerate(job.ready_s) if when == ready]
-        stretches.append((float(ready) - at, whose))
+        messages = [index for index, when in enumerate(job.ready_s) if when == ready]
+        stretches.append((float(ready) - at, messages))
         at = float(ready)
     stretches.append((max(0.0, job.backward_s - at), []))
     return stretches

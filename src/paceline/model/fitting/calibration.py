@@ -68,8 +68,8 @@ class Hull:
         if conditions.bandwidth is not None and conditions.hosts > 1 and self.bandwidth is not None:
             low, high = self.bandwidth
             factors["the bandwidth"] = max(conditions.bandwidth / high, low / conditions.bandwidth)
-        what = max(factors, key=lambda name: factors[name])
-        return (factors[what], what) if factors[what] > 1 + 1e-9 else (1.0, "")
+        axis = max(factors, key=lambda name: factors[name])
+        return (factors[axis], axis) if factors[axis] > 1 + 1e-9 else (1.0, "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

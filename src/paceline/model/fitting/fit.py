@@ -169,14 +169,14 @@ def _held_out(evidence: Evidence, straggling: Straggling, vector: Floats) -> lis
         rest = tuple(training for index, training in enumerate(trainings) if index not in held)
         alone = max((training.conditions.workers for training in rest), default=1) < 2
         # Trials that exchange cannot be predicted from trials that do not.
-        asked = [index for index in held if rest and not (alone and trainings[index].conditions.workers > 1)]
-        if not asked:
+        predictable = [index for index in held if rest and not (alone and trainings[index].conditions.workers > 1)]
+        if not predictable:
             continue
         reduced = replace(evidence, trainings=rest)
         without, _, _ = Problem(reduced, straggling).solve(vector)
         if (latest := _latest_start(without, reduced, straggling)) is not None:
             without[INDEX["start"]] = latest / 2
-        for index in asked:
+        for index in predictable:
             predicted = step_terms(without, trainings[index].conditions, straggling).step_s
             errors[index] = float(np.log(predicted / trainings[index].step_s))
     return [errors[index] for index in sorted(errors)]

@@ -81,14 +81,14 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     single = step_terms(calibration.vector, alone, calibration.straggling).step_s
     draws = calibration.draws[:SIMULATED_DRAWS] if conditions.is_simulated else calibration.draws
     steps = steps_of(draws, conditions, calibration.straggling)
-    factor, what = calibration.hull.beyond(conditions)
+    factor, axis = calibration.hull.beyond(conditions)
     own = calibration.residual * (1 + WIDER_PER_DOUBLING * np.log2(factor))
     by = SIMULATED if conditions.is_simulated else calibration.by
     step = estimated(terms.step_s, steps, own, "s", by)
     ratios = steps_of(draws, alone, calibration.straggling) / steps
     efficiency = estimated(single / terms.step_s, ratios, own, "1", by).at_most(1.0)
     samples = conditions.workers * conditions.samples
-    words = f"extrapolated × {factor:.2g} beyond {what} that were run" if what else ""
+    words = f"extrapolated × {factor:.2g} beyond {axis} that were run" if axis else ""
     memory = calibration.memory
     return Prediction(
         conditions=conditions,
