@@ -122,7 +122,10 @@ def steps_s(vectors: Floats, conditions: Conditions, straggling: Straggling = AL
 
 
 def terms_of(vectors: Floats, stack: Stack, straggling: Straggling) -> StepTerms[Floats]:
-    """Compute the terms of every configuration (rows) with every parameter vector (columns)."""
+    """Compute the terms of every configuration (rows) with every parameter vector (columns).
+
+    A term that does not depend on the configuration, or on the vector, has only one row or column.
+    """
 
     def per_batch(name: str) -> Floats:
         """A pass or an input: a fixed part, and a part per sample."""
@@ -131,8 +134,7 @@ def terms_of(vectors: Floats, stack: Stack, straggling: Straggling) -> StepTerms
 
     passes = stack.passes
     forward, backward, feeding = per_batch("forward"), per_batch("backward"), per_batch("input") * passes
-    one_each = np.ones_like(forward)
-    update, overhead = values_of(vectors, "update_s") * one_each, values_of(vectors, "overhead_s") * one_each
+    update, overhead = values_of(vectors, "update_s"), values_of(vectors, "overhead_s")
     if stack.is_simulated:
         slow, seen = simulated_exchange(vectors, stack, forward, backward, straggling)
         slowest_host = np.array([[max(host_slowness(conditions))] for conditions in stack.rows])

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from math import log
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.optimize import least_squares
 
 from paceline.model.equations.arrays import Floats
@@ -117,21 +118,11 @@ class Problem:
 
     def common(self) -> Floats:
         """Effect of a relative slowdown of whole runs on the residuals: one column per trial and per collective."""
-        columns: list[list[float]] = []
-        for training in self._evidence.trainings:
-            weight = DERIVED_WEIGHT if training.derived else 1.0
-            phases = [weight * training.phases[name] / training.step_s for name in PHASES if name in training.phases]
-            if training.handed_over_s is not None:
-                phases.append(weight * training.handed_over_s / training.step_s)
-            columns.append([1.0, *phases])
-        columns += [
-            [1 / np.sqrt(len(collective.sizes))] * len(collective.sizes) for collective in self._evidence.collectives
-        ]
-        matrix = np.zeros((sum(len(column) for column in columns), len(columns)))
-        row = 0
-        for index, column in enumerate(columns):
-            matrix[row : row + len(column), index] = column
-            row += len(column)
+        relative = self._weights * self._measured / self._steps_s[:, None]
+        relative[:, 0] = 1.0
+        of_trainings = [column[~np.isnan(column)] for column in relative]
+        of_collectives = [np.full(len(probe.sizes), 1 / np.sqrt(len(probe.sizes))) for probe, _ in self._probes]
+        matrix: Floats = block_diag(*(column[:, None] for column in (*of_trainings, *of_collectives)))
         return matrix
 
     def noise_of_means(self, noise: float) -> Floats:
