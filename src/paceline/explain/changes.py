@@ -20,7 +20,7 @@ from paceline.model.equations.terms import (
     STRAGGLER,
 )
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.forecast.predict import estimated, steps_of
+from paceline.model.forecast.predict import estimated, steps_of, with_buckets
 from paceline.model.forecast.what_if import best_bucket, changed, parse_changes
 from paceline.plan.trial import Trial
 from paceline.spec.networks import NETWORKS
@@ -155,8 +155,7 @@ def _larger_buckets(setting: ModelledTrial) -> tuple[float, Conditions]:
     conditions = setting.conditions
     whole = float(conditions.sizes.sum())
     if (best := best_bucket(setting.calibration, conditions)) is not None:
-        (change,) = parse_changes(f"bucket={best[0] / 2**20:g}MiB")
-        return best[0], change.apply(setting.calibration, conditions)[1]
+        return best[0], with_buckets(setting.calibration, conditions, best[0])
     return whole, conditions.change(messages=(whole,))
 
 

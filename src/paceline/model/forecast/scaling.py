@@ -9,7 +9,8 @@ from paceline.model.equations.conditions import Conditions
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.forecast.expenses import Rates, expenses_of
 from paceline.model.forecast.predict import Prediction, knee, predict, worth_paying
-from paceline.model.forecast.what_if import ChangeEffect, WhatIfChange, changed, single_changes
+from paceline.model.forecast.simulated_changes import Change
+from paceline.model.forecast.what_if import ChangeEffect, changed, single_changes
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -55,7 +56,7 @@ class ScalingForecast:
 def forecast(
     calibration: Calibration,
     sizes: Sequence[Conditions],
-    changes: Sequence[WhatIfChange] = (),
+    changes: Sequence[Change] = (),
     *,
     rank_changes: bool = False,
 ) -> ScalingForecast:

@@ -16,7 +16,7 @@ from paceline.model.equations.stragglers import ALIKE
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.forecast.predict import with_buckets
-from paceline.model.forecast.simulated_changes import Apply, Changed, jobs, oversubscription, slow_host, unequal_hosts
+from paceline.model.forecast.simulated_changes import Change, Changed, jobs, oversubscription, slow_host, unequal_hosts
 from paceline.units import BYTES, BYTES_PER_SECOND, SECONDS, parse_quantity
 
 COMPRESSIONS = {"none": 1.0, "fp16": 0.5, "bf16": 0.5, "int8": 0.25}
@@ -25,16 +25,7 @@ BUCKET_SIZES = tuple(2.0**power for power in range(16, 29))
 """Bucket sizes to try when looking for the best one: 64 KiB to 256 MiB."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WhatIfChange:
-    """One changed input of the model."""
-
-    name: str
-    value: str
-    apply: Apply
-
-
-def parse_changes(text: str) -> list[WhatIfChange]:
+def parse_changes(text: str) -> list[Change]:
     """Parse the changes that a user wrote.
 
     Raises:
@@ -51,12 +42,11 @@ def parse_changes(text: str) -> list[WhatIfChange]:
                 f"--what-if {part.strip()!r}: unknown input", hint=f"{suggestion}; write it like bandwidth=x4"
             )
         try:
-            apply = INPUTS[name](value)
+            changes.append(INPUTS[name](value))
         except ValueError as error:
             raise PacelineError(
                 f"--what-if {name}={value}: {error}", hint="give a factor (x4) or a quantity (25Gbit)"
             ) from None
-        changes.append(WhatIfChange(name=name, value=value, apply=apply))
     return changes
 
 
@@ -77,7 +67,7 @@ def _above_zero(value: str, units: dict[str, float]) -> float:
     return quantity
 
 
-def _bandwidth(value: str) -> Apply:
+def _bandwidth(value: str) -> Change:
     factor = _factor(value)
     rate = None if factor else _above_zero(value, BYTES_PER_SECOND)
 
@@ -91,7 +81,7 @@ def _bandwidth(value: str) -> Apply:
     return apply
 
 
-def _latency(value: str) -> Apply:
+def _latency(value: str) -> Change:
     factor = _factor(value)
     seconds = None if factor else parse_quantity(value, SECONDS)
     if seconds is not None and seconds < 0:
@@ -106,7 +96,7 @@ def _latency(value: str) -> Apply:
     return apply
 
 
-def _compression(value: str) -> Apply:
+def _compression(value: str) -> Change:
     if value not in COMPRESSIONS:
         raise ValueError(did_you_mean(value, COMPRESSIONS))
 
@@ -117,12 +107,12 @@ def _compression(value: str) -> Apply:
     return apply
 
 
-def _bucket(value: str) -> Apply:
+def _bucket(value: str) -> Change:
     size = np.inf if value == "all" else _above_zero(value, BYTES)
     return lambda calibration, conditions: (calibration, with_buckets(calibration, conditions, size))
 
 
-def _compute(value: str) -> Apply:
+def _compute(value: str) -> Change:
     factor = _factor(value)
     if factor is None:
         raise ValueError("write it as a factor: compute=x2 means twice as fast")
@@ -136,7 +126,7 @@ def _compute(value: str) -> Apply:
     return apply
 
 
-def _input(value: str) -> Apply:
+def _input(value: str) -> Change:
     factor = _factor(value)
     if factor is None:
         raise ValueError("write it as a factor: input=x2 means twice as fast")
@@ -148,7 +138,7 @@ def _input(value: str) -> Apply:
     return apply
 
 
-def _loaders(value: str) -> Apply:
+def _loaders(value: str) -> Change:
     count = int(value)
     if count < 0:
         raise ValueError("should be 0 or more")
@@ -168,27 +158,27 @@ def _loaders(value: str) -> Apply:
     return apply
 
 
-def _accumulate(value: str) -> Apply:
+def _accumulate(value: str) -> Change:
     passes = int(value)
     if passes < 1:
         raise ValueError("should be at least 1")
     return lambda calibration, conditions: (calibration, conditions.change(passes=passes))
 
 
-def _every(value: str) -> Apply:
+def _every(value: str) -> Change:
     steps = int(value)
     if steps < 1:
         raise ValueError("should be at least 1")
     return lambda calibration, conditions: (calibration, conditions.change(every=steps))
 
 
-def _stragglers(value: str) -> Apply:
+def _stragglers(value: str) -> Change:
     if value != "none":
         raise ValueError("the only value is none: stragglers=none")
     return lambda calibration, conditions: (replace(calibration, straggling=ALIKE), conditions)
 
 
-INPUTS: Mapping[str, Callable[[str], Apply]] = {
+INPUTS: Mapping[str, Callable[[str], Change]] = {
     "bandwidth": _bandwidth,
     "latency": _latency,
     "compression": _compression,
@@ -216,10 +206,10 @@ def _scaled(calibration: Calibration, name: str, factor: float) -> Calibration:
     return replace(calibration, vector=times(calibration.vector), draws=times(calibration.draws))
 
 
-def changed(calibration: Calibration, conditions: Conditions, changes: Sequence[WhatIfChange]) -> Changed:
-    """Apply all changes in order."""
+def changed(calibration: Calibration, conditions: Conditions, changes: Sequence[Change]) -> Changed:
+    """Change all changes in order."""
     for change in changes:
-        calibration, conditions = change.apply(calibration, conditions)
+        calibration, conditions = change(calibration, conditions)
     return calibration, conditions
 
 
