@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from paceline.cli.output import add_common, command, emit, say, show
@@ -79,7 +80,7 @@ def main(args: argparse.Namespace) -> int:
                 "file": imported.file,
                 "kind": imported.kind,
                 "workers": imported.setting.workers,
-                "tells": dict(imported.told),
+                "tells": asdict(imported.told),
                 "kept_in": str(path),
             }
         )

@@ -8,12 +8,27 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paceline.model.equations.step import BUCKET_BYTES, FIRST_BUCKET_BYTES, Buckets
 from paceline.workloads.cost import cost
 from paceline.workloads.graph import Graph
 
 if TYPE_CHECKING:  # a prediction needs no records, and they are slow to load
     from paceline.record.record import Record
+
+FIRST_BUCKET_BYTES = 2**20
+BUCKET_BYTES = 25 * 2**20
+"""Bucket sizes that PyTorch uses by default."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Buckets:
+    """Bucket sizes. Gradients fill a bucket in the order in which they become ready, as in PyTorch's DDP.
+
+    A cap of 0 sends each gradient as its own message: wait-free back-propagation (Zhang et al. 2017, Poseidon). An
+    infinite cap sends everything at the end of the backward pass, without overlap.
+    """
+
+    first_bytes: float = FIRST_BUCKET_BYTES
+    cap_bytes: float = BUCKET_BYTES
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +65,7 @@ class Ready:
 def buckets_of(bucket_bytes: float | None) -> Buckets:
     """Buckets as in PyTorch: a given size also holds for the first bucket."""
     if bucket_bytes is None:
-        return Buckets(first_bytes=FIRST_BUCKET_BYTES, cap_bytes=BUCKET_BYTES)
+        return Buckets()
     return Buckets(first_bytes=bucket_bytes, cap_bytes=bucket_bytes)
 
 

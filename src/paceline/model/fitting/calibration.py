@@ -6,15 +6,15 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from paceline.errors import PacelineError
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import NAMES, UNKNOWNS, as_mapping
 from paceline.model.equations.ready import Ready
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
 from paceline.stats.estimate import MODELLED_LEVEL, Estimate
@@ -23,6 +23,7 @@ from paceline.stats.known_by import MODELLED, KnownBy
 VERSION = 1
 TOGETHER = 0.99
 """Fraction of calibrations whose intervals of parameters all hold at once."""
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -70,8 +71,8 @@ class Hull:
         if conditions.bandwidth is not None and conditions.hosts > 1 and self.bandwidth is not None:
             low, high = self.bandwidth
             factors["the bandwidth"] = max(conditions.bandwidth / high, low / conditions.bandwidth)
-        what = max(factors, key=lambda name: factors[name])
-        return (factors[what], what) if factors[what] > 1 + 1e-9 else (1.0, "")
+        axis = max(factors, key=lambda name: factors[name])
+        return (factors[axis], axis) if factors[axis] > 1 + 1e-9 else (1.0, "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -151,7 +152,13 @@ class Calibration:
         for name in ("unidentified", "remarks", "messages", "runs", "memory"):
             plain[name] = _tuple(plain[name])
         plain["family"], plain["straggling"] = ModelFamily(**plain["family"]), Straggling(**plain["straggling"])
-        plain["hull"] = Hull(**{name: _tuple(value) for name, value in plain["hull"].items()})
+        hull = plain["hull"]
+        plain["hull"] = Hull(
+            workers=_range(hull["workers"]),
+            hosts=_range(hull["hosts"]),
+            batch=_range(hull["batch"]),
+            bandwidth=None if hull["bandwidth"] is None else _range(hull["bandwidth"]),
+        )
         if ready := plain["ready"]:
             plain["ready"] = Ready(
                 **{**ready, "fractions": _tuple(ready["fractions"]), "bytes": _tuple(ready["bytes"])}
@@ -159,9 +166,14 @@ class Calibration:
         return cls(**plain)
 
 
-def _tuple(value: Any) -> Any:
+def _tuple(values: list[Item] | None) -> tuple[Item, ...] | None:
     """A list from JSON as a tuple; None stays None."""
-    return None if value is None else tuple(value)
+    return None if values is None else tuple(values)
+
+
+def _range(ends: list[Item]) -> tuple[Item, Item]:
+    low, high = ends
+    return low, high
 
 
 def write_calibrations(calibrations: Sequence[Calibration], path: Path) -> None:

@@ -6,11 +6,11 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import NAMES
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import Straggling
-from paceline.model.equations.terms import step_terms
+from paceline.model.equations.terms import steps_s
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.fitting.problem import Evidence
 from paceline.spec.study import Study, StudyValue
@@ -52,12 +52,9 @@ def next_run(
 
 def gradient(vector: Floats, conditions: Conditions, straggling: Straggling) -> Floats:
     """Derivative of the logarithm of step time by the logarithm of each parameter."""
-    step = step_terms(vector, conditions, straggling).step_s
-    derivatives = np.zeros(len(NAMES))
-    for index in range(len(NAMES)):
-        moved = vector.copy()
-        moved[index] = moved[index] * 1.01 + 1e-12
-        derivatives[index] = np.log(step_terms(moved, conditions, straggling).step_s / step) / 0.01
+    moved = np.where(np.eye(len(NAMES)) > 0, vector * 1.01 + 1e-12, vector)
+    step_s, *moved_s = steps_s(np.vstack([vector, moved]), conditions, straggling)
+    derivatives: Floats = np.log(np.array(moved_s) / step_s) / 0.01
     return derivatives
 
 

@@ -14,9 +14,9 @@ from itertools import pairwise
 
 import numpy as np
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.parameters import INDEX, NAMES
 from paceline.model.equations.ready import Ready
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration, Hull, ModelFamily
@@ -170,14 +170,14 @@ def _held_out(evidence: Evidence, straggling: Straggling, vector: Floats) -> lis
         rest = tuple(training for index, training in enumerate(trainings) if index not in held)
         alone = max((training.conditions.workers for training in rest), default=1) < 2
         # Trials that exchange cannot be predicted from trials that do not.
-        asked = [index for index in held if rest and not (alone and trainings[index].conditions.workers > 1)]
-        if not asked:
+        predictable = [index for index in held if rest and not (alone and trainings[index].conditions.workers > 1)]
+        if not predictable:
             continue
         reduced = replace(evidence, trainings=rest)
         without, _, _ = Problem(reduced, straggling).solve(vector)
         if (latest := _latest_start(without, reduced, straggling)) is not None:
             without[INDEX["start"]] = latest / 2
-        for index in asked:
+        for index in predictable:
             predicted = step_terms(without, trainings[index].conditions, straggling).step_s
             errors[index] = float(np.log(predicted / trainings[index].step_s))
     return [errors[index] for index in sorted(errors)]

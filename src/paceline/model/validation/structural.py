@@ -25,7 +25,7 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtri
 
-from paceline.model.equations.step import Floats
+from paceline.model.equations.arrays import Floats
 from paceline.model.foreign.tables import MeasuredPoint
 from paceline.model.validation.baselines import TINY, Columns, Curved, Predictor, bent, columns, times
 from paceline.stats.estimate import MODELLED_LEVEL
