@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import Any
 
 from paceline.stats.known_by import MEASURED, KnownBy
 
@@ -79,7 +78,7 @@ class Estimate:
         """The same, if nothing can be above a number; a value that is above stays."""
         return self if self.high is None else replace(self, high=max(self.value, min(self.high, number)))
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "value": finite(self.value),
             "low": finite(self.low),
