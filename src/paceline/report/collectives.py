@@ -38,21 +38,6 @@ def collectives_text(collectives: Collectives, width: int = WIDTH) -> str:
     return "\n\n".join(section for section in sections if section)
 
 
-def collectives_sentences(collectives: Collectives) -> list[str]:
-    """One sentence per table: its smallest message and its best bandwidth."""
-    sentences = []
-    for table in collectives.tables:
-        if table.sizes:
-            small = table.sizes[0]
-            best = max(table.sizes, key=lambda row: row.busbw.value)
-            sentences.append(
-                f"{collective_title(table)}: {numbers.seconds_alone(small.time)} for "
-                f"{numbers.size(_bytes(small.size))}, bus bandwidth up to {numbers.value(best.busbw, 1e-9)} GB/s, "
-                f"at {numbers.size(_bytes(best.size))}."
-            )
-    return sentences or ["Nothing was measured."]
-
-
 def collective_title(table: CollectiveTable) -> str:
     """What was measured, in words."""
     library = f" ({table.library})" if table.library else ""

@@ -80,6 +80,14 @@ def interval(quantity: Estimate, factor: float = 1.0) -> str | None:
     return f"{scaled.low:.{decimals}f}–{scaled.high:.{decimals}f}"
 
 
+def sureness(quantity: Estimate, factor: float = 1.0, unit: str = "") -> str:
+    """How sure it is: "95 % interval 1.27–1.35", or why that is not known."""
+    ends = interval(quantity, factor)
+    if ends is None:
+        return f"{counted(quantity.n_runs or 0, 'run')}: no interval"
+    return f"{quantity.level * 100:.0f} % interval {ends}{unit}"
+
+
 def value(quantity: Estimate, factor: float = 1.0) -> str:
     """The value alone, with the digits that its interval earns."""
     scaled = quantity.times(factor)

@@ -65,4 +65,6 @@ def test_no_warnings_no_fold():
 
 
 def test_collectives_without_a_run_are_a_text_too():
-    assert "Nothing was measured." in markdown(make_report(results=Collectives(tables=(), shared="", notes=())))
+    assert "No answer yet: no collective was measured." in markdown(
+        make_report(results=Collectives(tables=(), shared="", notes=()))
+    )
