@@ -13,7 +13,8 @@ from paceline.cli.output import say
 from paceline.cli.plan import names_of
 from paceline.cli.terminal import console_of, is_terminal
 from paceline.plan import Plan, PlannedRun
-from paceline.record import PROOF, Record, summarize
+from paceline.record import PROOF, Record
+from paceline.record.true_time import true_summary
 from paceline.units import format_count, format_seconds
 
 if TYPE_CHECKING:
@@ -114,7 +115,7 @@ def result_words(record: Record) -> str:
     """What a run that ended well has measured."""
     if record.kind == PROOF:
         return "shown"
-    summary = summarize(record)
+    summary = true_summary(record)
     if summary is None:
         return "succeeded, but no step was measured"
     if record.trial.workload.collective is not None:

@@ -6,7 +6,7 @@ site, whose content a trial's id is a hash of; so the pace is derived from the o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -39,11 +39,6 @@ class Pace:
         return 1 / self.dilation
 
     @property
-    def is_slowed(self) -> bool:
-        """Whether recorded seconds are not those of the cluster that is emulated."""
-        return self.dilation != 1
-
-    @property
     def computing_speed(self) -> float:
         """Of a host of the cluster that is emulated, against one with whole cores."""
         return self.core_share
@@ -57,3 +52,12 @@ class Pace:
 def at_true_pace(options: Mapping[str, Any]) -> dict[str, Any]:
     """A site's options without slow motion: the same for all trials whose true times are the same."""
     return {name: value for name, value in options.items() if name != DILATION}
+
+
+def true_time_words(scales: Iterable[float]) -> str:
+    """Which time numbers are in, of trials with these true scales; "" where it is the time that passed."""
+    slowed = sorted({1 / scale for scale in scales} - {1.0})
+    if not slowed:
+        return ""
+    factors = " or ".join(f"{factor:g}" for factor in slowed)
+    return f"times as on the emulated cluster: the lab's dilation of {factors} is divided out"

@@ -22,9 +22,10 @@ from paceline.report.gallery import Gallery, gallery
 from paceline.report.headline import headline_of
 from paceline.report.lists import together
 from paceline.report.markup import block, code, downloads, facts, figures, folded, listed, paragraph, say, table, tag
+from paceline.report.names import capital
 from paceline.report.page import ReportData, Source
 from paceline.report.palette import style
-from paceline.report.sentences import verdict_sentences
+from paceline.report.sentences import verdict_sentences, which_time
 from paceline.report.sheets import fairness_sheet, measurement_sheet, verdict_sheet
 from paceline.report.shorten import shortened
 from paceline.report.text import fact_texts
@@ -109,7 +110,8 @@ def _header(data: ReportData) -> str:
     if data.advice is not None:
         parts += _marked("Recommended", data.advice.sentence, "advice")
     if data.source is not None:
-        parts.append(paragraph(_provenance(data.source), "source"))
+        which = capital(which_time(data.results))
+        parts.append(paragraph(f"{_provenance(data.source)}{f' {which}.' if which else ''}", "source"))
     return tag("header", *parts)
 
 

@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 from paceline.stats import LEAST_RUNS
-from paceline.stats.estimate import Estimate
+from paceline.stats.estimate import Estimate, exactly
 
 DIGITS_ALONE = 3
 """Significant digits of a number without interval: more would claim what one run cannot know."""
@@ -54,6 +54,11 @@ def seconds(quantity: Estimate | None) -> str:
 def seconds_alone(quantity: Estimate) -> str:
     """Without its interval, e.g. "45.9 ms"."""
     return seconds(replace(quantity, low=None, high=None))
+
+
+def step(seconds_a_step: float) -> str:
+    """A step time without interval, in the digits that the table of a comparison gives it."""
+    return seconds_alone(exactly(seconds_a_step, "s", None))
 
 
 def size(quantity: Estimate | None) -> str:

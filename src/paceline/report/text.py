@@ -23,6 +23,7 @@ from paceline.report.sentences import (
     verdict_sentences,
     warning_sentences,
     warnings_in_short,
+    which_time,
 )
 from paceline.report.table import Column, draw
 from paceline.units import format_bytes
@@ -136,6 +137,7 @@ def measurement_table(comparison: Comparison, names: Mapping[str, str], width: i
     has_intervals = any(row.throughput and row.throughput.low is not None for row in rows)
     legend = [f"{numbers.counted(rows[0].n_runs, 'run')} each"] if alike else []
     legend += ["in brackets: 95 % interval of the mean over runs"] if has_intervals else []
+    legend += [words] if (words := which_time(comparison)) else []
     return "\n".join([table, paragraph(f"({'; '.join(legend)})", width)] if legend else [table])
 
 
