@@ -11,7 +11,7 @@ help:
 	@echo "make test        check, then all tests (sets everything up)"
 	@echo "make test-frameworks  the contract of every framework, each in an environment of its own (builds them)"
 	@echo "make test-engines  the same study by ssh, MPI, Slurm and Ray over lab hosts (installs them; needs root)"
-	@echo "make test-browser  the HTML report in Chromium: numbers, figures, downloads, light and dark (installs it, as root)"
+	@echo "make test-browser  the HTML report in Chromium: numbers, figures, downloads, light and dark; completion in zsh and fish (installs them, as root)"
 	@echo "make test-pythons  the host's unit tests on every supported Python that is here; PYTHONS=\"3.10 3.13\" for some"
 	@echo "make docs        the documentation site, in site/ (installs what it needs into .venv)"
 	@echo "make check       ruff and strict mypy"
@@ -47,10 +47,11 @@ test-engines: $(STAMP)
 	tests/engines/install.sh $(RAY)
 	PACELINE_TEST_RAY=$$(ls $(RAY)/bin/ray 2>/dev/null) $(BIN)/python -m pytest -m engines
 
-# The HTML report in a real browser. Chromium from Debian, as root; where it cannot be had, tests are skipped with the reason.
+# The HTML report in a real browser, and completion in real shells. Chromium, zsh and fish from Debian, as root; where one
+# cannot be had, its tests are skipped with the reason.
 test-browser: $(STAMP)
 	tests/browser/install.sh $(BIN)/python
-	$(BIN)/python -m pytest -m browser
+	$(BIN)/python -m pytest -m "browser or shells"
 
 # The host's unit tests on each Python that pyproject.toml names and this machine has, each in an environment of its own.
 test-pythons: $(STAMP)
