@@ -14,9 +14,13 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+DUMB = frozenset({"", "dumb", "unknown"})
+"""Values of TERM of terminals that know no escape codes."""
+
+
 def is_terminal(stream: TextIO) -> bool:
     """Whether a cursor can be moved there; a dumb terminal is as good as a pipe."""
-    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return stream.isatty() and os.environ.get("TERM", "") not in DUMB
 
 
 def has_colour(stream: TextIO) -> bool:

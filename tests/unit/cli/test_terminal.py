@@ -52,7 +52,7 @@ def test_pipe_has_the_words_alone() -> None:
     assert shown(Pipe()) == TEXT + "\n"
 
 
-@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb")])
+@pytest.mark.parametrize(("name", "value"), [("NO_COLOR", "1"), ("TERM", "dumb"), ("TERM", "unknown"), ("TERM", "")])
 def test_terminal_without_colour_has_no_escape_codes(name: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(name, value)
 
@@ -75,7 +75,8 @@ def test_long_line_is_left_to_the_terminal() -> None:
 def on_a_terminal(folder: Path, *words: str, columns: int, **extra: str) -> str:
     """What the real command line draws on a terminal of so many columns."""
     main, other = pty.openpty()
-    environment = command_environment(folder, TERM="xterm-256color", COLUMNS=str(columns), LINES="24", **extra)
+    extra = {"TERM": "xterm-256color", "COLUMNS": str(columns), "LINES": "24", **extra}
+    environment = command_environment(folder, **extra)
     environment.pop("NO_COLOR", None) if "NO_COLOR" not in extra else None
     process = subprocess.Popen(
         [sys.executable, "-m", "paceline", *words], cwd=folder, env=environment, stdout=other, stderr=other
@@ -108,6 +109,51 @@ def test_study_is_run_with_a_bar_and_no_line_wraps(columns: int, tmp_path: Path)
     # Each bar is drawn once, and gives its line to the result: nothing is drawn while workers measure.
     assert drawn.count("\x1b[1A\x1b[2K") == 4
     assert "\x1b[?25l" not in drawn
+
+
+MOVES = re.compile(r"\x1b\[1A\x1b\[2K")
+"""Up one line, and erase it: all that a bar needs."""
+
+
+def test_without_colour_the_cursor_moves_for_the_bar_and_nothing_else_is_escaped(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(to_toml(study_of(cluster={"workers_per_host": [1, 2]})), encoding="utf-8")
+    run = on_a_terminal(tmp_path, "run", "s.toml", columns=80, NO_COLOR="1")
+    compared = on_a_terminal(tmp_path, "compare", "s.toml", columns=80, NO_COLOR="1")
+
+    assert len(MOVES.findall(run)) == 4
+    assert "\x1b" not in MOVES.sub("", run)
+    assert "\x1b" not in compared
+
+
+def test_dumb_terminal_gets_no_escape_code_at_all(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(to_toml(study_of(cluster={"workers_per_host": [1, 2]})), encoding="utf-8")
+    run = on_a_terminal(tmp_path, "run", "s.toml", columns=80, TERM="dumb")
+    compared = on_a_terminal(tmp_path, "compare", "s.toml", columns=80, TERM="dumb")
+
+    assert "\x1b" not in run + compared
+    assert "━" not in run
+    assert run.count(" left\n") == 4
+
+
+def test_pipe_gets_no_escape_code_at_all_even_where_colour_is_forced(tmp_path: Path) -> None:
+    (tmp_path / "s.toml").write_text(to_toml(study_of(cluster={"workers_per_host": [1, 2]})), encoding="utf-8")
+    # Rich, which draws our tables, would listen to these.
+    forced = {"TERM": "xterm-256color", "FORCE_COLOR": "1", "TTY_COMPATIBLE": "1"}
+    ended = [paceline(tmp_path, *words, **forced) for words in (("run", "s.toml"), ("compare", "s.toml", "--all"))]
+
+    for process in ended:
+        assert process.returncode == 0
+        assert "\x1b" not in process.stdout + process.stderr
+
+
+def test_terminal_in_plain_ascii_is_told_the_names_of_runs_in_it(tmp_path: Path) -> None:
+    data = study_of({"overlap": [0.0, 0.5]}, cluster={"workers_per_host": [1, 2]})
+    (tmp_path / "s.toml").write_text(to_toml(data), encoding="utf-8")
+    drawn = on_a_terminal(tmp_path, "run", "s.toml", columns=80, PYTHONIOENCODING="ascii")
+
+    assert drawn.isascii()
+    assert "1 worker . overlap=0.5" in drawn
+    assert "\\" not in drawn
 
 
 def test_file_is_the_same_from_a_wide_terminal_as_from_a_pipe(tmp_path: Path) -> None:
