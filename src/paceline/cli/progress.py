@@ -21,8 +21,10 @@ from paceline.units import format_count, format_seconds
 if TYPE_CHECKING:
     from rich.console import RenderableType
 
-BAR = 24
+BAR = 16
 """Characters of the bar."""
+MOST_COLUMNS = 100
+"""The longest line: on a wide terminal a result at its right end would be too far from its name to be read with it."""
 INDENT = 8
 """The indent of the result of a run."""
 
@@ -102,6 +104,7 @@ class Bar:
         from rich.text import Text
 
         line = Table.grid(padding=(0, 1), expand=True)
+        line.width = min(self._console.width, MOST_COLUMNS)
         for place in range(len(parts)):
             if place == len(parts) - 2:
                 # An ellipsis is no letter of every terminal.

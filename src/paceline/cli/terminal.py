@@ -16,6 +16,8 @@ if TYPE_CHECKING:
 
 DUMB = frozenset({"", "dumb", "unknown"})
 """Values of TERM of terminals that know no escape codes."""
+SIXTEEN = ("linux", "vt", "ansi", "cons")
+"""How TERM begins where only sixteen colours are known; what calls itself xterm, screen or tmux has long known 256."""
 
 
 def is_terminal(stream: TextIO) -> bool:
@@ -34,7 +36,7 @@ def console_of(stream: TextIO) -> Console:
 
     from paceline.report.colours import STYLES, Words
 
-    plain = {} if has_colour(stream) else {"color_system": None}
+    few = os.environ.get("TERM", "").startswith(SIXTEEN)
     return Console(
         file=stream,
         force_terminal=True,
@@ -43,7 +45,7 @@ def console_of(stream: TextIO) -> Console:
         highlighter=Words(),
         markup=False,
         emoji=False,
-        **plain,  # type: ignore[arg-type]
+        color_system=("standard" if few else "256") if has_colour(stream) else None,
     )
 
 

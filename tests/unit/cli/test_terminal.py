@@ -11,8 +11,10 @@ import sys
 from pathlib import Path
 
 import pytest
+from rich.color_triplet import ColorTriplet
 
-from paceline.cli.terminal import put
+from paceline.cli.terminal import console_of, put
+from paceline.report.colours import STYLES
 from street import command_environment, paceline, study_of, to_toml
 
 TEXT = "Answer: 2 workers train 1.9 × as fast (1.8–2.0).\nCaution: one run.\n\nWarnings\n  - spread: [1] …\nnext: paceline run"
@@ -57,6 +59,55 @@ def test_terminal_without_colour_has_no_escape_codes(name: str, value: str, monk
     monkeypatch.setenv(name, value)
 
     assert shown(Terminal()) == TEXT + "\n"
+
+
+def luminance(colour: ColorTriplet) -> float:
+    """As the Web Content Accessibility Guidelines define it."""
+    parts = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in colour.normalized]
+    return sum(weight * part for weight, part in zip((0.2126, 0.7152, 0.0722), parts, strict=True))
+
+
+OURS = [name for name, style in STYLES.styles.items() if name.startswith("text.") and style.color]
+
+
+@pytest.mark.parametrize("name", [*OURS, "bar.complete", "bar.finished", "bar.back"])
+def test_every_colour_can_be_read_on_black_and_on_white(name: str) -> None:
+    bright = luminance(STYLES.styles[name].color.get_truecolor())
+
+    assert 1.05 / (bright + 0.05) >= 4
+    assert (bright + 0.05) / 0.05 >= 4
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "Verdicts",
+        "Is this number normal?\n  - model: as expected",
+        "From 1 to 4 workers, 26% of the speed per worker is lost (simulated); of that\n  - +89% latency",
+        "overlap=0, samples/s",
+        "4 workers · overlap=0.5: step 67.4 ms (simulated)",
+        "Choose 4 workers: 1898 (1887–1910) samples/s.",
+    ],
+)
+def test_titles_and_answers_are_bold(line: str) -> None:
+    stream = Terminal()
+    put(line, stream)
+
+    assert stream.getvalue().startswith("\x1b[1m")
+
+
+def test_items_and_sentences_are_not_bold() -> None:
+    stream = Terminal()
+    put("Verdicts\n  - a is faster\n    than b\n\nPlain words, in a row.", stream)
+
+    assert stream.getvalue().count("\x1b[1m") == 1
+
+
+@pytest.mark.parametrize(("term", "colours"), [("xterm", "256"), ("tmux", "256"), ("linux", "standard")])
+def test_terminal_gets_as_many_colours_as_it_knows(term: str, colours: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TERM", term)
+
+    assert console_of(Terminal()).color_system == colours
 
 
 def test_empty_no_color_is_as_good_as_none(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -105,7 +156,7 @@ def test_study_is_run_with_a_bar_and_no_line_wraps(columns: int, tmp_path: Path)
 
     assert len(bars) == 4
     assert all("left" in line for line in bars)
-    assert max(len(line.rstrip()) for line in lines[: lines.index(bars[-1]) + 2]) <= columns
+    assert max(len(line.rstrip()) for line in lines[: lines.index(bars[-1]) + 2]) == min(columns, 100)
     # Each bar is drawn once, and gives its line to the result: nothing is drawn while workers measure.
     assert drawn.count("\x1b[1A\x1b[2K") == 4
     assert "\x1b[?25l" not in drawn
