@@ -177,7 +177,10 @@ def _often_leading(contests: Sequence[Contest]) -> str:
     if len(often) > MOST_NAMED or len(often) == len(members):
         return ""
     are = "is" if len(often) == 1 else "are"
-    return f"; {listed(often)} {are} among the fastest in {'all' if most == len(contests) else most}"
+    others = Counter({name: count for name, count in leading.items() if name not in often})
+    second = [f", {name} in {count}" for name, count in others.most_common(1)] if len(often) == 1 else []
+    times = "all" if most == len(contests) else most
+    return f"; {listed(often)} {are} among the fastest in {times}{''.join(second)}"
 
 
 def _range(contests: Sequence[Contest]) -> str:

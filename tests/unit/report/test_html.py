@@ -74,6 +74,13 @@ def test_answer_is_the_only_first_heading_and_the_question_follows(data, seen):
     assert text.index("<h1>") < text.index("How well does it scale?") < text.index("Take two workers.")
 
 
+def test_caution_stands_beside_the_answer_and_above_the_question():
+    text = page(make_report(records=make_records(simulated=True)))
+
+    assert "<b>Caution: </b>Times are simulated, not measured." in text
+    assert text.index("<h1>") < text.index("Caution: ") < text.index("Asked: ")
+
+
 def test_headings_skip_no_level(seen):
     levels = [int(tag[1]) for tag, _ in seen.elements if re.fullmatch(r"h[1-6]", tag)]
 
