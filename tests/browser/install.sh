@@ -1,17 +1,22 @@
 #!/bin/sh
-# What the tests of the HTML report and of the documentation site need and a fresh machine has not: Chromium from Debian,
-# Playwright and MkDocs into our own Python.
+# What the tests of the HTML report, of the documentation site and of shell completion need and a fresh machine has not:
+# Chromium, zsh and fish from Debian, Playwright and MkDocs into our own Python.
 # What cannot be had is said, and the tests are skipped.
 set -eu
 python=$1
-if ! command -v chromium >/dev/null; then
+missing=""
+for program in chromium zsh fish; do
+    command -v "$program" >/dev/null || missing="$missing $program"
+done
+if [ -n "$missing" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-        echo "installing chromium"
+        echo "installing$missing"
         export DEBIAN_FRONTEND=noninteractive
-        { apt-get -qq update && apt-get -qq install -y --no-install-recommends chromium >/dev/null; } ||
-            echo "chromium could not be installed"
+        # shellcheck disable=SC2086  one word per package
+        { apt-get -qq update && apt-get -qq install -y --no-install-recommends $missing >/dev/null; } ||
+            echo "could not be installed:$missing"
     else
-        echo "not root, or no apt-get; without chromium"
+        echo "not root, or no apt-get; without$missing"
     fi
 fi
 "$python" -c "import playwright, mkdocs, mkdocstrings_handlers.python" 2>/dev/null ||

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import shutil
 import subprocess
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
 from paceline.cli import COMMANDS
+from shell_rig import Shell
 from street import paceline
 
 ASK = """
@@ -61,16 +63,66 @@ def test_bash_completes_study_files(place: Path) -> None:
     assert completed(place, "run", "mi") == {"mine.toml"}
 
 
-@pytest.mark.parametrize(("shell", "check"), [("bash", ("-n",)), ("zsh", ("-n",)), ("fish", ("--no-execute",))])
-def test_script_is_one_that_the_shell_can_read(shell: str, check: tuple[str, ...], tmp_path: Path) -> None:
-    script = paceline(tmp_path, "completion", shell).stdout
-    (tmp_path / "script").write_text(script, encoding="utf-8")
+@pytest.mark.parametrize("name", ["bash", "zsh", "fish"])
+def test_script_knows_every_command(name: str, tmp_path: Path) -> None:
+    script = paceline(tmp_path, "completion", name).stdout
 
-    assert "quickstart" in script
-    assert "--retry-failed" in script or "retry-failed" in script
-    if program := shutil.which(shell):
-        read = subprocess.run([program, *check, "script"], cwd=tmp_path, capture_output=True, text=True, check=False)
-        assert (read.returncode, read.stderr) == (0, "")
+    assert all(command in script for command in COMMANDS)
+
+
+SHELLS = ["bash", *(pytest.param(name, marks=pytest.mark.shells) for name in ("zsh", "fish"))]
+
+
+def shell_at(name: str, folder: Path) -> Iterator[Shell]:
+    if shutil.which(name) is None:
+        pytest.skip(f"no {name} here: make test-browser installs it, as root")
+    shell = Shell(name, folder)
+    for file in ("mine.toml", "mine.txt", "old.zip", "folder/other.toml"):
+        (folder / file).parent.mkdir(exist_ok=True)
+        (folder / file).touch()
+    yield shell
+    shell.close()
+
+
+@pytest.fixture(scope="module", params=SHELLS)
+def shell(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shell]:
+    yield from shell_at(request.param, tmp_path_factory.mktemp(request.param))
+
+
+@pytest.fixture(params=SHELLS)
+def fresh_shell(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Shell]:
+    yield from shell_at(request.param, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("typed", "last"),
+    [
+        ("paceline recom", "recommend"),
+        ("paceline --trace", "--traceback"),
+        ("paceline run --ret", "--retry-failed"),
+        ("paceline report mine.toml --sv", "--svg"),
+        ("paceline run mi", "mine.toml"),
+        ("paceline explain folder/o", "folder/other.toml"),
+        ("paceline import ol", "old.zip"),
+        ("paceline report mine.toml --html mine.tx", "mine.txt"),
+        ("paceline plan mine.toml --store fol", "folder"),
+        ("paceline init --example quick", "quickstart"),
+        ("paceline env bui", "build"),
+        ("paceline env build torch", "torch-cpu"),
+        ("paceline predict --network 30", "300Mbit"),
+        ("paceline recommend --goal th", "throughput"),
+        ("paceline probe network --site kub", "kubernetes"),
+    ],
+)
+def test_shell_completes_commands_flags_files_and_names(shell: Shell, typed: str, last: str) -> None:
+    *before, word = shell.completed(typed)
+
+    assert before == typed.split()[:-1]
+    assert word.rstrip("/") == last
+
+
+def test_shell_lists_what_a_word_may_become(fresh_shell: Shell) -> None:
+    fresh_shell.lists("paceline re", "recommend", "report")
 
 
 def test_unknown_shell_is_refused(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import signal
@@ -12,6 +13,7 @@ import textwrap
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from statistics import geometric_mean
 from typing import Any
 
 import psutil
@@ -20,7 +22,8 @@ import pytest
 from paceline.errors import SiteError
 from paceline.plan.process import Process
 from paceline.plan.trial import ClusterChoice
-from paceline.record import Record, Store
+from paceline.record import Record, Store, summarize
+from paceline.report.numbers import step
 from paceline.sites.lab import cgroups, namespaces
 from paceline.sites.lab.site import KNOBS, LabSite
 from paceline.spec.study import Network
@@ -152,6 +155,43 @@ def test_two_hosts_train_over_a_slow_link_and_the_record_says_what_it_achieved(t
     assert all(0 < link["sent_bytes_per_s"] < 1.1 * 12.5e6 for link in site["links"])
     assert all(link["round_trip_s"] > 0 for link in site["links"])
     assert site["own_cpu"]["wall_s"] > 0
+
+
+@needs_groups
+@pytest.mark.parametrize("time", ["real", "law"])
+def test_trial_in_slow_motion_has_one_step_time_in_every_answer(tmp_path: Path, time: str) -> None:
+    data = lab_study({"repeats": 3}, hosts=[1, 2], dilation=2)
+    data["framework"]["null"]["time"] = time
+    (tmp_path / "slow.toml").write_text(to_toml(data), encoding="utf-8")
+    ended = paceline(tmp_path, "run", "slow.toml", "--json")
+    assert ended.returncode == 0, ended.stderr
+    runs = json.loads(ended.stdout)["runs"]
+    rows = json.loads(paceline(tmp_path, "compare", "slow.toml", "--json").stdout)["rows"]
+    explained = json.loads(paceline(tmp_path, "explain", "slow.toml", "--json").stdout)["explanations"]
+    html = paceline(tmp_path, "report", "slow.toml", "--html", "slow.html")
+    assert html.returncode == 0, html.stderr
+    page = (tmp_path / "slow.html").read_text(encoding="utf-8")
+    texts = [
+        " ".join(paceline(tmp_path, name, "slow.toml").stdout.split()) for name in ("compare", "explain", "report")
+    ]
+    with Store.open(tmp_path / "store") as store:
+        passed = {record.trial.id: summarize(record) for record in store.records()}
+
+    assert len(rows) == 2
+    for row, explanation in zip(rows, explained, strict=True):
+        step_s = row["step_s"]["value"]
+        own = [run["step_s"] for run in runs if run["trial"] == row["trial"]]
+        assert explanation["step_s"] == pytest.approx(step_s)
+        assert geometric_mean(own) == pytest.approx(step_s)
+        assert f'data-value="{step_s!r}"' in page
+        # What a law says is not slowed by any site; the rest is recorded as it passed.
+        last = passed[row["trial"]]
+        assert last is not None
+        assert last.step_s / own[-1] == pytest.approx(2 if time == "real" else 1)
+        for text in texts:
+            assert step(step_s) in text
+    said = [("as on the emulated cluster" in " ".join(text.split())) for text in (*texts, page)]
+    assert said == [time == "real"] * 4
 
 
 def test_traffic_of_a_run_is_that_of_its_hosts(tmp_path: Path) -> None:

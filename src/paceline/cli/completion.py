@@ -53,6 +53,8 @@ def _names() -> dict[str, list[str]]:
     """What a flag or argument is called in the program → the names that may stand there."""
     from paceline.environments import known_environments
     from paceline.frameworks import known_frameworks
+    from paceline.recommend.objective import GOALS
+    from paceline.sites import known_sites
     from paceline.spec.examples import examples
     from paceline.spec.networks import NETWORKS
     from paceline.workloads import MODELS
@@ -63,6 +65,8 @@ def _names() -> dict[str, list[str]]:
         "framework": list(known_frameworks()),
         "model": list(MODELS),
         "network": list(NETWORKS),
+        "goal": list(GOALS),
+        "site": list(known_sites()),
     }
 
 
@@ -70,12 +74,21 @@ def _complete(action: argparse.Action, names: Mapping[str, list[str]]) -> None:
     """Say what stands there: one of several names, a study, a file or a folder."""
     import shtab
 
-    kind = str(action.metavar or "").partition(".")[0]
+    kind, _, ending = str(action.metavar or "").partition(".")
     if action.dest in names and action.nargs != 0:
         action.choices = names[action.dest]
-    elif action.dest in {"study", "what"}:
-        action.complete = shtab.glob("*.toml")  # type: ignore[attr-defined]
+    elif action.dest in {"study", "what"} or ending == "toml":
+        archives = ["*.zip"] if ending == "zip" else []
+        action.complete = _files_named("*.toml", *archives)  # type: ignore[attr-defined]
     elif kind == "FILE" or action.dest == "file":
         action.complete = shtab.FILE  # type: ignore[attr-defined]
     elif kind == "DIR":
         action.complete = shtab.DIRECTORY  # type: ignore[attr-defined]
+
+
+def _files_named(*patterns: str) -> dict[str, object]:
+    """Files whose names match one of the patterns, and folders."""
+    import shtab
+
+    # shtab puts one pattern in brackets too, which zsh takes for a glob qualifier: then it completes nothing at all.
+    return {**shtab.glob(*patterns), "zsh": f"_files -g '{' '.join(patterns)}'"}

@@ -26,6 +26,7 @@ def add_parser(commands: Subcommands) -> None:
     )
     parser.add_argument(
         "study",
+        metavar="STUDY|RECORDS.zip",
         help="study file (TOML) to calibrate with it; or, alone, an archive of records (export --format archive)",
     )
     parser.add_argument(

@@ -13,14 +13,18 @@ from paceline.cli.output import say
 from paceline.cli.plan import names_of
 from paceline.cli.terminal import console_of, is_terminal
 from paceline.plan import Plan, PlannedRun
-from paceline.record import PROOF, Record, summarize
+from paceline.record import PROOF, Record
+from paceline.record.true_time import true_summary
+from paceline.report.glyphs import for_encoding
 from paceline.units import format_count, format_seconds
 
 if TYPE_CHECKING:
-    from rich.table import Table
+    from rich.console import RenderableType
 
-BAR = 24
+BAR = 16
 """Characters of the bar."""
+MOST_COLUMNS = 100
+"""The longest line: on a wide terminal a result at its right end would be too far from its name to be read with it."""
 INDENT = 8
 """The indent of the result of a run."""
 
@@ -81,7 +85,7 @@ class Bar:
 
         self._number, self._name = f"[{number}/{total}]", name
         bar = ProgressBar(total=total, completed=number - 1, width=BAR)
-        self._console.print(_line(bar, self._number, name, f"about {format_seconds(remaining_s)} left"))
+        self._show(bar, self._number, name, f"about {format_seconds(remaining_s)} left")
 
     def after(self, result: str, remarks: list[str]) -> None:
         from rich.control import Control
@@ -90,31 +94,36 @@ class Bar:
 
         # The bar ends with a line break, so that whatever interrupts a run begins a line of its own.
         self._console.control(Control((ControlType.CURSOR_UP, 1), (ControlType.ERASE_IN_LINE, 2)))
-        self._console.print(_line(self._number, self._name, result))
+        self._show(self._number, self._name, result)
         for remark in remarks:
-            self._console.print(Padding(remark, (0, 0, 0, INDENT)))
+            self._console.print(Padding(self._letters(remark), (0, 0, 0, INDENT)))
 
+    def _show(self, *parts: RenderableType) -> None:
+        """Parts beside each other in one line of the terminal; the last but one is a name, cut where it is too long."""
+        from rich.table import Table
+        from rich.text import Text
 
-def _line(*parts: object) -> Table:
-    """Parts beside each other in one line of the terminal; the last but one is a name, cut where it is too long."""
-    from rich.table import Table
-    from rich.text import Text
+        line = Table.grid(padding=(0, 1), expand=True)
+        line.width = min(self._console.width, MOST_COLUMNS)
+        for place in range(len(parts)):
+            if place == len(parts) - 2:
+                # An ellipsis is no letter of every terminal.
+                line.add_column(no_wrap=True, overflow="ellipsis" if self._letters("…") == "…" else "crop", ratio=1)
+            else:
+                line.add_column(no_wrap=True)
+        line.add_row(*(Text(self._letters(part)) if isinstance(part, str) else part for part in parts))
+        self._console.print(line)
 
-    line = Table.grid(padding=(0, 1), expand=True)
-    for place in range(len(parts)):
-        if place == len(parts) - 2:
-            line.add_column(no_wrap=True, overflow="ellipsis", ratio=1)
-        else:
-            line.add_column(no_wrap=True)
-    line.add_row(*(Text(part) if isinstance(part, str) else part for part in parts))  # type: ignore[arg-type]
-    return line
+    def _letters(self, text: str) -> str:
+        """The text in the letters that the terminal has."""
+        return for_encoding(text, self._console.encoding)
 
 
 def result_words(record: Record) -> str:
     """What a run that ended well has measured."""
     if record.kind == PROOF:
         return "shown"
-    summary = summarize(record)
+    summary = true_summary(record)
     if summary is None:
         return "succeeded, but no step was measured"
     if record.trial.workload.collective is not None:

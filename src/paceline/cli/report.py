@@ -108,12 +108,11 @@ def _advice(snapshot: Snapshot, explained: Collection[str] | None) -> Advice | N
 def _in_short(data: ReportData, page: str | None) -> str:
     """Returns the answer, the recommendation and the path of the page, for when only files were requested."""
     from paceline.report.lists import paragraph
-    from paceline.report.text import results_answer
+    from paceline.report.text import answer_lines
 
-    sentences = [f"Answer: {results_answer(data.results)}"]
-    sentences += [f"Recommendation: {data.advice.sentence}"] if data.advice else []
+    sentences = [f"Recommendation: {data.advice.sentence}"] if data.advice else []
     sentences += [f"Report: {page}"] if page else []
-    return "\n".join(paragraph(sentence, width()) for sentence in sentences)
+    return "\n".join([answer_lines(data.results, width()), *(paragraph(sentence, width()) for sentence in sentences)])
 
 
 def _text(args: argparse.Namespace, snapshot: Snapshot) -> str:
@@ -132,12 +131,12 @@ def _text(args: argparse.Namespace, snapshot: Snapshot) -> str:
 
 
 def _document(args: argparse.Namespace, snapshot: Snapshot) -> str:
-    from paceline.report.text import results_answer
+    from paceline.report.headline import headline_of
 
     fields = {
         "study": snapshot.study.name,
         "question": snapshot.study.question,
-        "answer": results_answer(snapshot.results),
+        "answer": headline_of(snapshot.results).text,
         "collectives" if snapshot.study.of_collectives else "comparison": snapshot.results.to_json(),
         "machines": machines_of(snapshot.records),
         "environments": environments_of(snapshot.records),

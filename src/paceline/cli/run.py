@@ -11,7 +11,8 @@ from paceline.cli.subcommands import Subcommands
 from paceline.compare import Comparison
 from paceline.errors import RunIncompleteError
 from paceline.folders import store_folder
-from paceline.record import Record, summarize
+from paceline.record import Record
+from paceline.record.true_time import true_summary
 from paceline.run.host_state import machine
 from paceline.spec import Study, load_study
 from paceline.workbench import Workbench, adaptive_repeats
@@ -98,7 +99,7 @@ def tell_precision(study: Study, comparison: Comparison) -> None:
 def run_json(record: Record) -> dict[str, object]:
     """Returns one run as part of a JSON document."""
     # A collective has no samples per second, and its steps have messages of many sizes.
-    summary = summarize(record) if record.trial.workload.collective is None else None
+    summary = true_summary(record) if record.trial.workload.collective is None else None
     return {
         "run": record.run_id,
         "trial": record.trial.id,

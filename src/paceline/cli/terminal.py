@@ -14,9 +14,15 @@ if TYPE_CHECKING:
     from rich.console import Console
 
 
+DUMB = frozenset({"", "dumb", "unknown"})
+"""Values of TERM of terminals that know no escape codes."""
+SIXTEEN = ("linux", "vt", "ansi", "cons")
+"""How TERM begins where only sixteen colours are known; what calls itself xterm, screen or tmux has long known 256."""
+
+
 def is_terminal(stream: TextIO) -> bool:
     """Whether a cursor can be moved there; a dumb terminal is as good as a pipe."""
-    return stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
+    return stream.isatty() and os.environ.get("TERM", "") not in DUMB
 
 
 def has_colour(stream: TextIO) -> bool:
@@ -30,7 +36,7 @@ def console_of(stream: TextIO) -> Console:
 
     from paceline.report.colours import STYLES, Words
 
-    plain = {} if has_colour(stream) else {"color_system": None}
+    few = os.environ.get("TERM", "").startswith(SIXTEEN)
     return Console(
         file=stream,
         force_terminal=True,
@@ -39,7 +45,7 @@ def console_of(stream: TextIO) -> Console:
         highlighter=Words(),
         markup=False,
         emoji=False,
-        **plain,  # type: ignore[arg-type]
+        color_system=("standard" if few else "256") if has_colour(stream) else None,
     )
 
 

@@ -140,7 +140,7 @@ def _sizes(runs: Runs, operation: str, ranks: int) -> list[SizeRow]:
     rounds: dict[int, int] = {}
     for record, _ in runs.measured:
         for size, times in slowest_times(record).items():
-            medians.setdefault(size, []).append(float(np.median(times)))
+            medians.setdefault(size, []).append(float(np.median(times)) * record.trial.true_scale)
             rounds[size] = min(rounds.get(size, len(times)), len(times))
     factor = BUS_FACTORS[operation](ranks)
     rows = []

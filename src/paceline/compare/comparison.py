@@ -15,6 +15,7 @@ from paceline.compare.proof_evidence import traits_of
 from paceline.compare.rows import Row, make_row
 from paceline.compare.runs import Runs, gather
 from paceline.compare.verdicts import PairVerdict, judge, unlike
+from paceline.plan.pace import true_time_words
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
 from paceline.stats import LEVEL, MARGIN, Verdict
@@ -26,7 +27,7 @@ __all__ = ["Comparison", "Note", "compare"]
 class Note:
     """A note on the whole table."""
 
-    code: Literal["machines", "classes", "simulated", "shortened"]
+    code: Literal["machines", "classes", "simulated", "true-time", "shortened"]
     message: str
     """What is not ranked together, and why."""
     hint: str = ""
@@ -157,6 +158,8 @@ def _notes(groups: Sequence[Runs], *, across_machines: bool) -> list[Note]:
                 message=f"strategies of different classes ({listed}) are not ranked in one list",
             )
         )
+    if words := true_time_words(group.trial.true_scale for group in measured):
+        notes.append(Note(code="true-time", message=words))
     if len({group.trial.framework.simulated for group in measured}) > 1:
         notes.append(Note(code="simulated", message="simulated times are never ranked against measured ones"))
     elif measured and measured[0].trial.framework.simulated:

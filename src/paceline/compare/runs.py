@@ -12,7 +12,8 @@ from dataclasses import dataclass
 
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
-from paceline.record.summary import RunSummary, summarize
+from paceline.record.summary import RunSummary
+from paceline.record.true_time import true_summary
 from paceline.stats.known_by import DERIVED, MEASURED, SIMULATED, KnownBy, weakest
 
 
@@ -26,7 +27,7 @@ class Runs:
     fingerprint: str | None
     """The digest of the environment as it was seen; None if no run came that far."""
     measured: tuple[tuple[Record, RunSummary], ...]
-    """The successful runs with numbers, ordered by repeat."""
+    """The successful runs with numbers, in the time of the emulated cluster if there is one, ordered by repeat."""
     empty: tuple[Record, ...] = ()
     """The successful runs without numbers: no step was measured, or their samples are missing or damaged."""
     failed: tuple[Record, ...]
@@ -102,14 +103,14 @@ def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
     groups = []
     for key in dict.fromkeys([*good, *failed]):
         runs = [good[key][repeat] for repeat in sorted(good[key])] if key in good else []
-        measured = tuple((run, summary) for run in runs if (summary := summarize(run)) is not None)
+        numbers = [(run, true_summary(run)) for run in runs]
         groups.append(
             Runs(
                 trial=trial,
                 machine=key[0],
                 fingerprint=key[1],
-                measured=measured,
-                empty=tuple(run for run in runs if summarize(run) is None),
+                measured=tuple((run, summary) for run, summary in numbers if summary is not None),
+                empty=tuple(run for run, summary in numbers if summary is None),
                 failed=tuple(failed.get(key, ())),
                 retried=retried.get(key, 0),
             )

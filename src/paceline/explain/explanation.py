@@ -70,7 +70,7 @@ class Explanation:
     """The id of the trial."""
     label: str
     step_s: float
-    """The mean step over all runs."""
+    """The mean step over all runs, in the time of the emulated cluster where there is one."""
     shares: tuple[Share, ...]
     """One share per cause, in the order of CAUSES; their `best` values sum to 1."""
     findings: tuple[Finding, ...]
@@ -82,6 +82,8 @@ class Explanation:
     yardsticks: tuple[Yardstick, ...]
     simulated: bool = False
     """Whether the step times were simulated: then nothing was measured."""
+    true_scale: float = 1.0
+    """Factor by which recorded seconds became those here, which are of the cluster that is emulated."""
     unknown: tuple[str, ...] = ()
     """Sentences on what could not be determined, and what to run to determine it."""
 
@@ -96,5 +98,6 @@ class Explanation:
             "loss": {**asdict(self.loss), "parts": dict(self.loss.parts)} if self.loss else None,
             "yardsticks": [asdict(yardstick) for yardstick in self.yardsticks],
             "simulated": self.simulated,
+            "true_scale": self.true_scale,
             "unknown": list(self.unknown),
         }

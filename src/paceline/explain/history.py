@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paceline.explain.regression import Moment
 from paceline.record.record import Record
-from paceline.record.summary import summarize
+from paceline.record.true_time import true_summary
 
 
 def history(records: Sequence[Record]) -> dict[str, list[Moment]]:
@@ -29,12 +29,12 @@ def before_and_after(records: Sequence[Record]) -> tuple[list[float], list[float
 
 
 def _moment(record: Record) -> Moment | None:
-    summary = summarize(record)
+    summary = true_summary(record)
     if summary is None:
         return None
     return Moment(
         started=record.started,
-        step_s=summary.step_s * record.trial.cluster.pace.true_scale,
+        step_s=summary.step_s,
         run=record.run_id,
         versions=_versions(record),
     )

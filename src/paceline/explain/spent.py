@@ -27,6 +27,7 @@ from paceline.record.lockstep import DATA, PASSES
 from paceline.record.phases import COMMUNICATION, FUSED
 from paceline.record.record import Record
 from paceline.record.summary import RunSummary, summarize
+from paceline.record.true_time import true_summary
 from paceline.stats import mean_interval
 from paceline.stats.known_by import DERIVED, MEASURED, SIMULATED, KnownBy, weakest
 
@@ -59,8 +60,8 @@ class Spent:
 
 def mean_step_s(records: Sequence[Record]) -> float:
     """Returns the step time as a comparison shows it: the geometric mean over runs, in the emulated cluster's time."""
-    steps = [summary.step_s for record in records if (summary := summarize(record)) is not None]
-    return mean_interval(steps, unit="s").value * records[0].trial.cluster.pace.true_scale
+    steps = [summary.step_s for record in records if (summary := true_summary(record)) is not None]
+    return mean_interval(steps, unit="s").value
 
 
 def spent_of(records: Sequence[Record]) -> Spent | None:

@@ -107,6 +107,7 @@ def explain(
         loss=_loss(smaller, subject),
         yardsticks=(by_model(subject.setting, step_s), *yardsticks),
         simulated=subject.trial.framework.simulated,
+        true_scale=subject.trial.true_scale,
         unknown=subject.setting.calibration.unidentified,
     )
 

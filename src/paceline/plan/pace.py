@@ -7,7 +7,7 @@ and not stored separately.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from paceline.plan.knob_values import KnobValue, KnobValues
@@ -41,11 +41,6 @@ class Pace:
         return 1 / self.dilation
 
     @property
-    def is_slowed(self) -> bool:
-        """Whether recorded seconds differ from seconds of the emulated cluster."""
-        return self.dilation != 1
-
-    @property
     def computing_speed(self) -> float:
         """Computing speed of an emulated host, relative to a host with whole cores."""
         return self.core_share
@@ -63,3 +58,12 @@ def _factor(value: object) -> float:
 def at_true_pace(options: KnobValues) -> dict[str, KnobValue]:
     """A site's options without dilation: equal for all trials whose true times are equal."""
     return {name: value for name, value in options.items() if name != DILATION}
+
+
+def true_time_words(scales: Iterable[float]) -> str:
+    """Which time numbers are in, of trials with these true scales; "" where it is the time that passed."""
+    slowed = sorted({1 / scale for scale in scales} - {1.0})
+    if not slowed:
+        return ""
+    factors = " or ".join(f"{factor:g}" for factor in slowed)
+    return f"times as on the emulated cluster: the lab's dilation of {factors} is divided out"

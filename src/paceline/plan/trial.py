@@ -157,6 +157,11 @@ class Trial:
         return self.workload.batch_per_worker * self.workers
 
     @property
+    def true_scale(self) -> float:
+        """Factor from recorded seconds to those of the cluster that is emulated; no site slows times of a law."""
+        return 1.0 if self.framework.simulated else self.cluster.pace.true_scale
+
+    @property
     def steps_a_round(self) -> int:
         """Steps that a rank reports per step of the study: for a collective one per message size, else one."""
         collective = self.workload.collective

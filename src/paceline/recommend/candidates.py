@@ -71,7 +71,7 @@ class Candidate:
     @property
     def rounds(self) -> dict[int, float]:
         """Round → samples per second, of a candidate that was measured."""
-        return _rounds(self.runs)
+        return self.runs.by_round("throughput")
 
 
 def identity(trial: Trial) -> str:
@@ -94,7 +94,7 @@ def measured(basis: Basis) -> tuple[list[Candidate], list[str]]:
     candidates: dict[tuple[str, str | None, str | None], Candidate] = {}
     reasons: dict[str, list[str]] = {}
     for runs, row in zip(basis.runs, basis.comparison.rows, strict=True):
-        rounds = _rounds(runs)
+        rounds = runs.by_round("throughput")
         if len(rounds) < 2:
             if why := _too_little(row, rounds, runs):
                 reasons.setdefault(why, []).append(row.label)
@@ -127,12 +127,6 @@ def _first_of(labels: Sequence[str]) -> str:
 def were_run(basis: Basis) -> set[str]:
     """Returns the identities of all trials that were run, including failed ones: these are not predicted."""
     return {identity(runs.trial) for runs in basis.runs if runs.measured or runs.failed}
-
-
-def _rounds(runs: Runs) -> dict[int, float]:
-    """Returns round → samples per second, in the time of the emulated cluster."""
-    scale = runs.trial.cluster.pace.true_scale
-    return {repeat: value / scale for repeat, value in runs.by_round("throughput").items()}
 
 
 def interval_of(rounds: Mapping[int, float], by: KnownBy = MEASURED) -> Estimate:

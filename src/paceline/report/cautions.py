@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from paceline.compare import Collectives, CollectiveTable, Comparison, Row
 from paceline.report import numbers
+from paceline.report.sentences import is_refused
 from paceline.stats import LEAST_RUNS
 
 DISTURBED = frozenset({"noisy-neighbour", "starved"})
@@ -24,6 +25,7 @@ def cautions(results: Comparison | Collectives) -> list[str]:
         *_contradictions(measured),
         *_disturbances(measured),
         *_few_runs(measured),
+        *_unranked(results),
         *_simulated(measured),
         *_bad(rows),
     ]
@@ -56,6 +58,18 @@ def _few_runs(rows: Sequence[Row | CollectiveTable]) -> list[str]:
         return []
     who = "" if len(few) == len(rows) else f"for {len(few)} of {len(rows)} configurations "
     return [f"There are fewer than three runs {who}and so no intervals: raise repeats under [measure]."]
+
+
+def _unranked(results: Comparison | Collectives) -> list[str]:
+    """Pairs that must not be ranked, beside others that are; where none is, the answer itself says so."""
+    if isinstance(results, Collectives):
+        return []
+    refused = [pair for pair in results.verdicts if is_refused(pair)]
+    if not refused or len(refused) == len(results.verdicts):
+        return []
+    why = ", ".join(sorted({pair.verdict for pair in refused}))
+    are = "is" if len(refused) == 1 else "are"
+    return [f"{len(refused)} of {len(results.verdicts)} pairs {are} not ranked ({why})."]
 
 
 def _simulated(rows: Sequence[Row | CollectiveTable]) -> list[str]:

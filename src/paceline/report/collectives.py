@@ -8,7 +8,8 @@ from collections.abc import Sequence
 from paceline.compare import Collectives, CollectiveTable
 from paceline.report import numbers
 from paceline.report.lists import items, paragraph
-from paceline.report.sentences import note_sentences
+from paceline.report.names import capital
+from paceline.report.sentences import note_sentences, which_time
 from paceline.report.table import Column, draw
 from paceline.stats.estimate import Estimate, exactly
 
@@ -29,28 +30,13 @@ def collectives_text(collectives: Collectives, width: int = WIDTH) -> str:
     sections = [
         paragraph(collectives.shared, width),
         *(_table(table, width) for table in measured),
-        _legend(measured, width),
+        _legend(measured, which_time(collectives), width),
         *(_chart(tables, width) for tables in charted(measured)),
         items("Not ok", collective_failures(collectives), width),
         items("Warnings", collective_warnings(collectives.tables), width),
         items("Notes", note_sentences(collectives.notes), width),
     ]
     return "\n\n".join(section for section in sections if section)
-
-
-def collectives_sentences(collectives: Collectives) -> list[str]:
-    """One sentence per table: its smallest message and its best bandwidth."""
-    sentences = []
-    for table in collectives.tables:
-        if table.sizes:
-            small = table.sizes[0]
-            best = max(table.sizes, key=lambda row: row.busbw.value)
-            sentences.append(
-                f"{collective_title(table)}: {numbers.seconds_alone(small.time)} for "
-                f"{numbers.size(_bytes(small.size))}, bus bandwidth up to {numbers.value(best.busbw, 1e-9)} GB/s, "
-                f"at {numbers.size(_bytes(best.size))}."
-            )
-    return sentences or ["Nothing was measured."]
 
 
 def collective_title(table: CollectiveTable) -> str:
@@ -79,12 +65,13 @@ def _table(table: CollectiveTable, width: int) -> str:
     return f"{collective_title(table)}: {counted}, {checked}\n{draw(sizes, columns, width)}"
 
 
-def _legend(measured: Sequence[CollectiveTable], width: int) -> str:
+def _legend(measured: Sequence[CollectiveTable], which: str, width: int) -> str:
     if not measured:
         return ""
     return paragraph(
         "time: slowest rank of each operation, median of a run's rounds; in brackets the 95 % interval of the mean "
-        "over runs. algbw = size ÷ time; busbw as defined by nccl-tests. send_recv: half of the round trip.",
+        "over runs. algbw = size ÷ time; busbw as defined by nccl-tests. send_recv: half of the round trip."
+        f"{f' {capital(which)}.' if which else ''}",
         width,
     )
 

@@ -1,6 +1,7 @@
 """Which words of a text are coloured on a terminal. Adds style to finished text; never a character.
 
-The colours are the terminal's own sixteen, so they suit light and dark backgrounds. Nothing is told by colour alone.
+Nothing is told by colour alone. Colours are of middle brightness, so that they can be read on black and on white: the
+terminal's own yellow and cyan vanish on a light background, its blue on a dark one.
 """
 
 from __future__ import annotations
@@ -11,27 +12,29 @@ from rich.theme import Theme
 _PARAGRAPH = r"(?:[^\n]|\n(?!\n|Caution:|Answer:))*"
 """The rest of a paragraph, over its lines."""
 
+BLUE, TEAL, GREEN, ORANGE, RED, PURPLE, GREY = (f"color({number})" for number in (27, 30, 28, 130, 161, 133, 243))
+"""Of the 256 colours that terminals have; where one has only sixteen, Rich takes the nearest."""
 STYLES = Theme(
     {
         "text.answer": "bold",
-        "text.caution": "yellow",
+        "text.caution": ORANGE,
         "text.heading": "bold",
         "text.interval": "dim",
         "text.rule": "dim",
-        "text.error": "bold red",
-        "text.hint": "cyan",
-        "text.next": "cyan",
-        "text.warning": "yellow",
-        "text.done": "green",
-        "text.first": "blue",
-        "text.second": "cyan",
-        "text.third": "bright_black",
-        "text.fourth": "yellow",
-        "text.fifth": "green",
-        "text.sixth": "magenta",
-        "bar.complete": "cyan",
-        "bar.finished": "green",
-        "bar.back": "bright_black",
+        "text.error": f"bold {RED}",
+        "text.hint": TEAL,
+        "text.next": TEAL,
+        "text.warning": ORANGE,
+        "text.done": GREEN,
+        "text.first": BLUE,
+        "text.second": TEAL,
+        "text.third": GREY,
+        "text.fourth": ORANGE,
+        "text.fifth": GREEN,
+        "text.sixth": PURPLE,
+        "bar.complete": TEAL,
+        "bar.finished": GREEN,
+        "bar.back": GREY,
     }
 )
 """Style of each kind of words, and of each filling of a bar."""
@@ -43,9 +46,11 @@ class Words(RegexHighlighter):
     base_style = "text."
     highlights = (
         # Its first sentence: a full stop before a blank or at the end, not that of a number.
-        r"(?m)^(?P<answer>Answer:(?:[^.]|\.(?!\s|$))*\.)",
+        r"(?m)^(?P<answer>(?:Answer:|Choose )(?:[^.]|\.(?!\s|$))*\.)",
         rf"(?m)^(?P<caution>Caution:{_PARAGRAPH})",
-        r"(?m)^(?P<heading>#+ .+|[A-Z][\w ]*)$",
+        # The title of a chapter, of a chart or of an explanation, and whatever a list follows.
+        r"(?m)^(?P<heading>#+ .+|[A-Z][\w ]*|.*, samples/s|\S.*: step [\d.]+ [mµn]?s\b.*)$",
+        r"(?m)^(?P<heading>\S.*)(?=\n  - )",
         r"(?P<interval>\([\d.,]+–[\d.,]+(?:, 9\d %)?\))",
         r"(?m)^(?P<rule>─[─ ]*)$",
         r"(?m)^(?P<error>error:)",

@@ -12,6 +12,7 @@ from paceline.explain.explanation import Explanation
 from paceline.explain.finding import Finding
 from paceline.explain.gap import Gap
 from paceline.explain.regression import ChangePoint
+from paceline.plan.pace import true_time_words
 from paceline.report import numbers
 from paceline.report.findings import LEAST_SHOWN, loss_words
 from paceline.report.glyphs import MEASURED
@@ -26,8 +27,10 @@ BAR = 24
 
 def explanation_text(explained: Explanation, width: int) -> str:
     """One trial."""
+    step = f"{explained.label}: step {numbers.step(explained.step_s)}{' (simulated)' if explained.simulated else ''}"
+    which = true_time_words([explained.true_scale])
     blocks = [
-        f"{explained.label}: step {format_seconds(explained.step_s)}{' (simulated)' if explained.simulated else ''}",
+        "\n".join([step, *([wrap(f"({which})", width)] if which else [])]),
         _shares(explained, width),
         "\n".join(_finding(number, finding, width) for number, finding in enumerate(explained.findings, start=1)),
         _ladder(explained, width),

@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence
 
 from paceline.explain.explanation import Explanation
 from paceline.explain.finding import Finding
+from paceline.report import numbers
 from paceline.report.figures.figure import Figure
 from paceline.report.findings import evidence_line, further_sentences, number_text
 from paceline.report.markup import OPEN_FIGURES, block, figure, folded, listed, paragraph, say, table, tag
-from paceline.report.numbers import NOTHING, share
 from paceline.report.sheet import Cell, Line, Sheet, fields, number, word
-from paceline.units import format_seconds
 
 
 def findings(explanations: Sequence[Explanation], ladders: Mapping[str, Figure]) -> str:
@@ -25,7 +24,7 @@ def _trial(explained: Explanation, ladder: Figure | None) -> str:
     kind = "simulated " if explained.simulated else ""
     return tag(
         "div",
-        tag("h3", say(f"{explained.label}: a {kind}step of {format_seconds(explained.step_s)}")),
+        tag("h3", say(f"{explained.label}: a {kind}step of {numbers.step(explained.step_s)}")),
         *(_finding(finding) for finding in explained.findings),
         listed(further_sentences(explained)),
         figure(ladder, level=4) if ladder else "",
@@ -73,4 +72,4 @@ def _shares(explained: Explanation) -> Sheet:
 
 
 def _share(part: float | None) -> Cell:
-    return word(NOTHING) if part is None else number(part, share(part))
+    return word(numbers.NOTHING) if part is None else number(part, numbers.share(part))

@@ -19,13 +19,16 @@ from paceline.report.fairness import differences, proof_sentences
 from paceline.report.figures.contest import HOW_TO_READ
 from paceline.report.findings_html import findings
 from paceline.report.gallery import Gallery, gallery
+from paceline.report.headline import headline_of
+from paceline.report.lists import together
 from paceline.report.markup import block, code, downloads, facts, figures, folded, listed, paragraph, say, table, tag
+from paceline.report.names import capital
 from paceline.report.page import ReportData, Source
 from paceline.report.palette import style
-from paceline.report.sentences import verdict_sentences
+from paceline.report.sentences import verdict_sentences, which_time
 from paceline.report.sheets import fairness_sheet, measurement_sheet, verdict_sheet
 from paceline.report.shorten import shortened
-from paceline.report.text import fact_texts, results_sentences
+from paceline.report.text import fact_texts
 
 LONG = 300
 """Letters of a fact that is shown at once; a longer one (a list of packages) is folded away."""
@@ -98,18 +101,23 @@ def _digest(text: str) -> str:
 
 
 def _header(data: ReportData) -> str:
-    first, *others = results_sentences(data.results)
-    parts = [
-        paragraph(f"Paceline report · {data.study}", "study"),
-        tag("h1", say(first)),
-        listed(others, "lead"),
-        *([tag("p", tag("b", say("Asked: ")), say(data.question), kind="question")] if data.question else []),
-    ]
+    headline = headline_of(data.results)
+    first, *others = map(together, headline.answer)
+    parts = [paragraph(f"Paceline report · {data.study}", "study"), tag("h1", say(first))]
+    parts += [paragraph(sentence, "lead") for sentence in others]
+    parts += _marked("Caution", " ".join(headline.caution), "caution")
+    parts += _marked("Asked", data.question, "question")
     if data.advice is not None:
-        parts.append(tag("p", tag("b", say("Recommended: ")), say(data.advice.sentence), kind="advice"))
+        parts += _marked("Recommended", data.advice.sentence, "advice")
     if data.source is not None:
-        parts.append(paragraph(_provenance(data.source), "source"))
+        which = capital(which_time(data.results))
+        parts.append(paragraph(f"{_provenance(data.source)}{f' {which}.' if which else ''}", "source"))
     return tag("header", *parts)
+
+
+def _marked(word: str, text: str, kind: str) -> list[str]:
+    """A paragraph that begins with what it is; [] where there is nothing to say."""
+    return [tag("p", tag("b", say(f"{word}: ")), say(together(text)), kind=kind)] if text else []
 
 
 def _provenance(source: Source) -> str:

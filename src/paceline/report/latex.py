@@ -11,10 +11,10 @@ from paceline.compare import Collectives
 from paceline.report.figures.collectives import collective_sheet
 from paceline.report.figures.figure import Figure
 from paceline.report.figures.scaling import scaling_figures
+from paceline.report.headline import headline_of
 from paceline.report.page import ReportData
 from paceline.report.sheet import Sheet
 from paceline.report.sheets import measurement_sheet
-from paceline.report.text import results_answer
 
 SIGNS = {
     "\\": r"\textbackslash{}",
@@ -70,7 +70,7 @@ def latex(data: ReportData, pictures: str | None = None) -> str:
     else:
         sheet = measurement_sheet(results)
         body = [table(sheet, f"{data.study}: {sheet.caption}", "measured")]
-    return "\n".join([*head, paragraph(data.question), paragraph(results_answer(results)), *body, ""])
+    return "\n".join([*head, paragraph(data.question), paragraph(headline_of(results).text), *body, ""])
 
 
 def escaped(words: str) -> str:

@@ -22,9 +22,14 @@ def paragraph(text: str, width: int) -> str:
     return wrap(text, width) if text else ""
 
 
+def together(text: str) -> str:
+    """The text with blanks at which no line may end between numbers and their units."""
+    return _UNIT.sub(_STAYS, text)
+
+
 def wrap(text: str, width: int, *, first: str = "", rest: str = "") -> str:
     return textwrap.fill(
-        _UNIT.sub(_STAYS, text),
+        together(text),
         width,
         initial_indent=first,
         subsequent_indent=rest,

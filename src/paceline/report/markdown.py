@@ -12,11 +12,11 @@ from paceline.report.doubts import doubts
 from paceline.report.fairness import fairness_sentences
 from paceline.report.figures.collectives import collective_sheet
 from paceline.report.findings import evidence_line
+from paceline.report.headline import headline_of
 from paceline.report.page import ReportData
 from paceline.report.sentences import verdict_sentences
 from paceline.report.sheet import Sheet
 from paceline.report.sheets import measurement_sheet
-from paceline.report.text import results_sentences
 
 SIGNS = re.compile(r"([\\`*|\[\]])")
 """What Markdown would take for its own."""
@@ -24,11 +24,13 @@ SIGNS = re.compile(r"([\\`*|\[\]])")
 
 def markdown(data: ReportData) -> str:
     """The whole text."""
-    first, *others = results_sentences(data.results)
+    headline = headline_of(data.results)
+    first, *others = headline.answer
     blocks = [
         f"## {plain(data.study)}",
         f"**{plain(first)}**",
         plain(" ".join(others)),
+        f"**Caution:** {plain(' '.join(headline.caution))}" if headline.caution else "",
         f"> {plain(data.question)}" if data.question else "",
         f"Recommended: {plain(data.advice.sentence)}" if data.advice else "",
         table(_measured(data)),

@@ -9,7 +9,7 @@ import math
 from dataclasses import replace
 
 from paceline.stats import LEAST_RUNS
-from paceline.stats.estimate import Estimate
+from paceline.stats.estimate import Estimate, exactly
 
 DIGITS_ALONE = 3
 """Significant digits of a number without interval: more would claim what one run cannot know."""
@@ -56,6 +56,11 @@ def seconds_alone(quantity: Estimate) -> str:
     return seconds(replace(quantity, low=None, high=None))
 
 
+def step(seconds_a_step: float) -> str:
+    """A step time without interval, in the digits that the table of a comparison gives it."""
+    return seconds_alone(exactly(seconds_a_step, "s", None))
+
+
 def size(quantity: Estimate | None) -> str:
     """E.g. "412 MiB (410–414)"."""
     return _scaled(quantity, _BYTES)
@@ -83,6 +88,14 @@ def interval(quantity: Estimate, factor: float = 1.0) -> str | None:
 def level(fraction: float) -> str:
     """How often intervals of a level are right, e.g. "95 %"."""
     return f"{fraction * 100:g} %"
+
+
+def sureness(quantity: Estimate, factor: float = 1.0, unit: str = "") -> str:
+    """How sure it is: "95 % interval 1.27–1.35", or why that is not known."""
+    ends = interval(quantity, factor)
+    if ends is None:
+        return f"{counted(quantity.n_runs or 0, 'run')}: no interval"
+    return f"{level(quantity.level)} interval {ends}{unit}"
 
 
 def value(quantity: Estimate, factor: float = 1.0) -> str:

@@ -26,8 +26,7 @@ def curves(
             continue
         family = family_of(sizes[0], str(scaled.base.machine))
         calibration = next((calibration for calibration in calibrations if calibration.family == family), None)
-        # Rows of a dilated site are in its time, the model is in true time: on one axis they would only mislead.
-        if calibration is not None and not sizes[0].cluster.pace.is_slowed:
+        if calibration is not None:
             predicted[scaled.key] = _curve(calibration, sizes)
     return predicted
 

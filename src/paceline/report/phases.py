@@ -13,11 +13,13 @@ from paceline.compare import Comparison, Phase, Row
 from paceline.record.phases import FUSED
 from paceline.report import numbers
 from paceline.report.glyphs import PHASES, REST
-from paceline.report.table import Column, draw
+from paceline.report.table import GAP, Column, draw
 from paceline.stats.estimate import Estimate
 
 BAR = 30
 """Characters of a phase bar: one is about 3 % of a step."""
+LEAST_BAR = 12
+"""A shorter bar shows nothing; then numbers go below."""
 BELOW_NOISE = "≈ 0 (below noise)"
 HOW = {
     "timers": "timers",
@@ -43,7 +45,7 @@ def phase_table(comparison: Comparison, names: Mapping[str, str], width: int) ->
         return ""
     phases = list(dict.fromkeys(phase for row in rows for phase in row.phases))
     signs = {phase: PHASES[index % len(PHASES)] for index, phase in enumerate(phases)}
-    columns = [Column(header="the step", cells=tuple(phase_bar(row, signs) for row in rows), right=False)]
+    columns = []
     for phase in phases:
         cells = tuple(
             numbers.share(row.phases[phase].share) if phase in row.phases else numbers.NOTHING for row in rows
@@ -52,15 +54,20 @@ def phase_table(comparison: Comparison, names: Mapping[str, str], width: int) ->
     rest = tuple(numbers.share(max(0.0, 1 - sum(p.share for p in row.phases.values()))) for row in rows)
     if set(rest) - {"0 %", "<1 %"}:
         columns.append(Column(header=REST, cells=rest))
+    first = _first(rows, names)
+    room = width - first.width - sum(GAP + column.width for column in columns) - GAP
+    length = max(LEAST_BAR, min(BAR, room))
+    bars = Column(header="the step", cells=tuple(phase_bar(row, signs, length) for row in rows), right=False)
+    if columns[-1].header == REST:
         signs["other"] = REST
     origin = _origin({names[row.key]: _provenance(row.phases) for row in rows}, HOW)
     key = legend({sign: phase for phase, sign in signs.items()}, width)
     # What is mixed inside a fused step is told where it is derived.
     notes = _mixed_lines([row for row in rows if FUSED not in row.phases], names, width)
-    return "\n".join([draw(_first(rows, names), columns, width), key, textwrap.fill(f"phases {origin}", width), *notes])
+    return "\n".join([draw(first, [bars, *columns], width), key, textwrap.fill(f"phases {origin}", width), *notes])
 
 
-def phase_bar(row: Row, signs: Mapping[str, str], length: int = BAR) -> str:
+def phase_bar(row: Row, signs: Mapping[str, str], length: int) -> str:
     """The bar itself; ends of phases are rounded, so the lengths add up."""
     bar, end = "", 0.0
     for phase, sign in signs.items():

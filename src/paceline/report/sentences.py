@@ -8,6 +8,7 @@ from paceline.compare import (
     DIFFERENT_MACHINES,
     NO_PROOF,
     NOT_COMPARABLE,
+    Collectives,
     Comparison,
     Factor,
     Note,
@@ -18,6 +19,8 @@ from paceline.report import numbers
 from paceline.stats import Verdict
 from paceline.units import format_seconds
 
+TRUE_TIME = "true-time"
+"""The code of the note that says which time all numbers are in."""
 MOST_PAIRS = 12
 """With more pairs than this, only the sentences about the fastest row of each question are shown."""
 
@@ -81,8 +84,14 @@ def warnings_in_short(comparison: Comparison) -> list[str]:
 
 
 def note_sentences(notes: Sequence[Note]) -> list[str]:
-    """What was kept apart, and what to type about it."""
-    return [f"{note.message}{f'; {note.hint}' if note.hint else ''}" for note in notes]
+    """What was kept apart, and what to type about it; which time is shown stands beside the numbers."""
+    shown = [note for note in notes if note.code != TRUE_TIME]
+    return [f"{note.message}{f'; {note.hint}' if note.hint else ''}" for note in shown]
+
+
+def which_time(results: Comparison | Collectives) -> str:
+    """Which time all numbers are in; "" where it is the time that passed."""
+    return next((note.message for note in results.notes if note.code == TRUE_TIME), "")
 
 
 def unscaled_sentences(comparison: Comparison) -> list[str]:

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Sequence
 from paceline.compare import Comparison, Proof, Row
 from paceline.report import numbers
 from paceline.report.fairness import shown_verdict
+from paceline.report.names import capital
+from paceline.report.sentences import which_time
 from paceline.report.sheet import Cell, Field, Line, Sheet, fields, measured, number, word
 from paceline.report.text import shown_efficiency, shown_runs
 
@@ -20,7 +22,15 @@ def measurement_sheet(comparison: Comparison) -> Sheet:
         *fields(cpu_utilisation="CPU", peak_rss_bytes="memory"),
     ]
     return Sheet(
-        caption=f"{comparison.shared}. In brackets: 95 % interval of the mean over runs",
+        caption=". ".join(
+            part
+            for part in (
+                comparison.shared,
+                capital(which_time(comparison)),
+                "In brackets: 95 % interval of the mean over runs",
+            )
+            if part
+        ),
         fields=tuple(columns),
         lines=tuple(
             Line(key=row.key, cells=tuple(_measurement(row, column) for column in columns)) for row in comparison.rows

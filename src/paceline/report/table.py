@@ -20,6 +20,10 @@ GAP = 2
 """Blanks between two columns."""
 HANG = "  "
 """The indent of the further lines of a name."""
+PARTING = " · "
+"""Between the parts of a name."""
+STAYS = "\N{NO-BREAK SPACE}"
+"""A blank where no line ends."""
 LEAST_NAMES = 16
 """Characters that names are not wrapped below, as long as a table further down can take the numbers."""
 
@@ -95,5 +99,9 @@ def _block(columns: Sequence[Column], width: int) -> str:
 
 
 def _hung(text: str, room: int) -> str:
-    """Wrap words over several lines and indent all but the first, so that rows stay distinct."""
-    return textwrap.fill(text, room, subsequent_indent=HANG, break_long_words=False, break_on_hyphens=False)
+    """Wrap a name over several lines between its parts, and indent all but the first, so that rows stay distinct."""
+    parts = [part.replace(" ", STAYS) if len(HANG) + len(part) <= room else part for part in text.split(PARTING)]
+    wrapped = textwrap.fill(
+        PARTING.join(parts), room, subsequent_indent=HANG, break_long_words=False, break_on_hyphens=False
+    )
+    return wrapped.replace(STAYS, " ")

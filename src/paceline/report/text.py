@@ -10,11 +10,10 @@ from collections.abc import Iterable, Mapping, Sequence
 
 from paceline.compare import Collectives, Comparison, Proof, Row
 from paceline.report import numbers
-from paceline.report.answer import answer_sentences
-from paceline.report.cautions import cautions
 from paceline.report.charts import scaling_charts
-from paceline.report.collectives import collectives_sentences, collectives_text
+from paceline.report.collectives import collectives_text
 from paceline.report.fairness import fairness_in_short, fairness_sentences, fairness_table
+from paceline.report.headline import headline_of
 from paceline.report.lists import items, paragraph, wrap
 from paceline.report.phases import apart_line, communication_table, derived_table, phase_table
 from paceline.report.sentences import (
@@ -24,6 +23,7 @@ from paceline.report.sentences import (
     verdict_sentences,
     warning_sentences,
     warnings_in_short,
+    which_time,
 )
 from paceline.report.table import Column, draw
 from paceline.units import format_bytes
@@ -32,8 +32,6 @@ WIDTH = 80
 """The width of a terminal that reports none."""
 
 
-MOST_SENTENCES = 2
-"""The most sentences of the answer before the table."""
 MORE = "(add --all for phases, CPU and memory, and for warnings and fairness in full)"
 
 
@@ -82,28 +80,11 @@ def results_text(results: Comparison | Collectives, width: int = WIDTH, *, detai
 
 def answer_lines(results: Comparison | Collectives, width: int) -> str:
     """The verdict, and its caution beside it."""
-    sentences = _verdict(results)
-    left = len(sentences) - MOST_SENTENCES
-    more = f" ({left} more below.)" if left > 0 else ""
-    lines = [paragraph(f"Answer: {' '.join(sentences[:MOST_SENTENCES])}{more}", width)]
-    if careful := cautions(results):
-        caution = " ".join(careful)
-        lines.append(paragraph(f"Caution: {caution[0].lower()}{caution[1:]}", width))
+    headline = headline_of(results)
+    lines = [paragraph(f"Answer: {' '.join(headline.answer)}", width)]
+    if headline.caution:
+        lines.append(paragraph(f"Caution: {' '.join(headline.caution)}", width))
     return "\n".join(lines)
-
-
-def results_answer(results: Comparison | Collectives) -> str:
-    """The answer and its caution in a sentence or some."""
-    return " ".join(results_sentences(results))
-
-
-def results_sentences(results: Comparison | Collectives) -> list[str]:
-    """The answer and its cautions as a list; the first sentence is the most important."""
-    return [*_verdict(results), *cautions(results)]
-
-
-def _verdict(results: Comparison | Collectives) -> list[str]:
-    return collectives_sentences(results) if isinstance(results, Collectives) else answer_sentences(results)
 
 
 def report(
@@ -156,6 +137,7 @@ def measurement_table(comparison: Comparison, names: Mapping[str, str], width: i
     has_intervals = any(row.throughput and row.throughput.low is not None for row in rows)
     legend = [f"{numbers.counted(rows[0].n_runs, 'run')} each"] if alike else []
     legend += ["in brackets: 95 % interval of the mean over runs"] if has_intervals else []
+    legend += [words] if (words := which_time(comparison)) else []
     return "\n".join([table, paragraph(f"({'; '.join(legend)})", width)] if legend else [table])
 
 

@@ -15,8 +15,8 @@ import pytest
 from paceline.compare import Collectives, compare
 from paceline.record.record import Doubt
 from paceline.report.gallery import gallery
+from paceline.report.headline import headline_of
 from paceline.report.html import page
-from paceline.report.text import results_sentences
 from records import make_record
 from report_data import HOSTILE, make_records, make_report
 
@@ -69,9 +69,16 @@ def seen(data):
 def test_answer_is_the_only_first_heading_and_the_question_follows(data, seen):
     (heading,) = seen.all("h1")
 
-    assert heading[1] == results_sentences(data.results)[0]
+    assert heading[1].replace("\N{NO-BREAK SPACE}", " ") == headline_of(data.results).answer[0]
     text = page(data)
     assert text.index("<h1>") < text.index("How well does it scale?") < text.index("Take two workers.")
+
+
+def test_caution_stands_beside_the_answer_and_above_the_question():
+    text = page(make_report(records=make_records(simulated=True)))
+
+    assert "<b>Caution: </b>Times are simulated, not measured." in text
+    assert text.index("<h1>") < text.index("Caution: ") < text.index("Asked: ")
 
 
 def test_headings_skip_no_level(seen):

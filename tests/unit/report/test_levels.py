@@ -13,14 +13,17 @@ from explained import make_explanation, make_finding
 from paceline.compare import compare
 from paceline.explain.finding import Remedy, promised
 from paceline.model.forecast.catalogue import device
+from paceline.model.forecast.expenses import Rates
 from paceline.model.forecast.guess import guess
 from paceline.model.forecast.predict import conditions_for, predict
+from paceline.model.forecast.scaling import ScalingForecast
 from paceline.report.explanation import explanation_text
+from paceline.report.forecast import forecast_text
 from paceline.report.gallery import gallery
 from paceline.report.html import page
 from paceline.report.latex import latex
 from paceline.report.markdown import markdown
-from paceline.report.model import calibration_text, prediction_text
+from paceline.report.model import calibration_text
 from paceline.report.sheet import LEVEL, Line, Sheet, fields, level_cell, measured, word
 from paceline.report.sheets import measurement_sheet, verdict_sheet
 from paceline.report.text import comparison_table
@@ -107,17 +110,9 @@ def test_markdown_and_text_show_measured_intervals_only_and_name_their_level():
 
 
 def test_predictions_and_calibrations_name_their_level():
-    answer = {
-        "calibration": CALIBRATION,
-        "predictions": PREDICTED,
-        "knee": None,
-        "worth": 8,
-        "without": [],
-        "helps": [],
-    }
-    extras = {"epoch": None, "price": None, "power": None, "memory": None}
+    forecast = ScalingForecast(calibration=CALIBRATION, predictions=tuple(PREDICTED), without_change=(), helps_most=())
 
-    assert "guessed, 90 % intervals" in prediction_text(answer, extras, 100)
+    assert "guessed, 90 % intervals" in forecast_text(forecast, Rates(), 100)
     assert "interval (99 % for all)" in calibration_text(replace(CALIBRATION, by="modelled"), 100)
 
 

@@ -64,5 +64,14 @@ def test_no_warnings_no_fold():
     assert "holds it back" not in text
 
 
+def test_caution_is_marked_below_the_answer():
+    _, answer, *others = markdown(make_report(records=make_records(simulated=True))).split("\n\n")
+
+    assert answer.startswith("**With 4 workers, k=0 is 1.2")
+    assert "**Caution:** Times are simulated, not measured." in others[:2]
+
+
 def test_collectives_without_a_run_are_a_text_too():
-    assert "Nothing was measured." in markdown(make_report(results=Collectives(tables=(), shared="", notes=())))
+    assert "No answer yet: no collective was measured." in markdown(
+        make_report(results=Collectives(tables=(), shared="", notes=()))
+    )

@@ -8,6 +8,7 @@ import pytest
 
 from paceline.compare import compare
 from paceline.report.glyphs import for_encoding
+from paceline.report.phases import phase_table
 from paceline.report.text import WIDTH, comparison_table
 from records import fused_record, make_record
 
@@ -96,3 +97,16 @@ def test_phases_that_cannot_be_told_apart_are_noted_under_the_table_that_shows_t
 def test_no_line_is_wider_than_asked(width):
     text = whole_table(compare([*repeats(), *fused(compile_s=1.5)]), width)
     assert max(map(len, text.splitlines())) <= width
+
+
+def test_bars_are_shorter_where_numbers_need_the_room():
+    records = [
+        make_record(workers=n, knobs={"overlap": k}, repeat=r) for n in (1, 2) for k in (0.0, 0.5) for r in (0, 1, 2)
+    ]
+    comparison = compare(records)
+    names = {row.key: row.label for row in comparison.rows}
+
+    for width in (60, 80, 120):
+        text = phase_table(comparison, names, width)
+        assert max(map(len, text.splitlines())) <= width
+        assert text.count("configuration") == 1

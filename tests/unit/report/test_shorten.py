@@ -76,5 +76,5 @@ def test_the_answer_on_a_short_page_is_that_of_all_rows():
 
     text = page(make_report(results=many, explanations=(), timelines={}, resources={}))
 
-    assert "is the fastest of 60" in text
+    assert "is the fastest of 60 in all 4 comparisons" in text
     assert "200 of 240 rows are shown" in text

@@ -50,3 +50,17 @@ def test_number_that_is_wider_than_the_page_is_kept_whole() -> None:
     number = "1" * 50
 
     assert number in draw(NAMES, [Column(header="n", cells=(number, "2"))], 40)
+
+
+def test_names_are_wrapped_between_their_parts_where_these_fit() -> None:
+    text = draw(NAMES, NUMBERS, 70)
+
+    assert "\n  2 workers on 2 hosts ·\n  overlap=off" in "\n".join(line.rstrip() for line in text.splitlines())
+    # A part that is too long for its column is wrapped, too.
+    long = Column(header="", cells=("tensorflow multi_worker_mirrored · 1 worker",), right=False, wraps=True)
+    lines = draw(long, [Column(header="n", cells=("99",))], 29).splitlines()[2:]
+    assert [line.removesuffix("99").rstrip() for line in lines] == [
+        "tensorflow",
+        "  multi_worker_mirrored ·",
+        "  1 worker",
+    ]

@@ -35,7 +35,7 @@ def test_answer_comes_first_and_its_caution_beside_it():
 
     assert first.startswith("Answer: 2 workers train")
     assert " ".join(first.split()).endswith(
-        "Caution: all runs were disturbed by other programs: treat this as preliminary."
+        "Caution: All runs were disturbed by other programs: treat this as preliminary."
     )
     assert second.startswith("torch ddp · resnet20")
     assert table.startswith("configuration")

@@ -130,7 +130,7 @@ def collectives(records: Iterable[Record], manner: Callable[[Trial], Manner]) ->
         sizes = sorted(set.intersection(*(set(median) for median in medians)))
         if asked is None or not sizes:
             continue
-        times = np.array([[median[size] for size in sizes] for median in medians]) * trial.cluster.pace.true_scale
+        times = np.array([[median[size] for size in sizes] for median in medians]) * trial.true_scale
         logs = np.log(times).mean(axis=1)
         observations.append(
             ObservedCollective(
@@ -157,7 +157,7 @@ def _training(
     ready: Callable[[Trial], Ready | None],
 ) -> Training:
     record, _ = runs[0]
-    trial, scale = record.trial, record.trial.cluster.pace.true_scale
+    trial, scale = record.trial, record.trial.true_scale
     trial_manner = manner(trial)
     messages, bucketed = messages_of(record)
     readiness = ready(trial) if bucketed or trial_manner.tensor_by_tensor else None
@@ -237,7 +237,7 @@ def _phases(summaries: Sequence[RunSummary]) -> tuple[dict[str, float], bool]:
 def _handed_over_s(runs: Sequence[tuple[Record, RunSummary]]) -> float | None:
     """Mean over runs whose phases were timed without overlap; sums of operators overlap with compute."""
     timed = [
-        phase.seconds * record.trial.cluster.pace.true_scale
+        phase.seconds * record.trial.true_scale
         for record, summary in runs
         if mixed_in(record) == HANDED_OVER
         and (phase := summary.phases_derived.get(COMMUNICATION)) is not None

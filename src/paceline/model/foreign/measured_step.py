@@ -13,7 +13,7 @@ from paceline.record.summary import by_step, measured_samples, phase_columns
 
 
 def measured_spans(record: Record) -> list[Span]:
-    """The phases of the step closest to the median step time, on every rank.
+    """The phases of the step closest to the median step time, on every rank, in the time of the emulated cluster.
 
     Communication that is hidden behind compute is not visible and is part of the compute phases.
 
@@ -25,11 +25,12 @@ def measured_spans(record: Record) -> list[Span]:
         raise PacelineError(
             f"{record.run_id}: the run has no samples", hint="choose another run: paceline export STUDY"
         )
-    wall = by_step(measured, floats(measured, "wall_s"))
+    wall = by_step(measured, floats(measured, "wall_s")) * record.trial.true_scale
     lengths = wall.max(axis=0)
     step = int(np.abs(lengths - np.median(lengths)).argmin())
     phases = {
-        name: by_step(measured, np.nan_to_num(column))[:, step] for name, column in phase_columns(measured).items()
+        name: by_step(measured, np.nan_to_num(column))[:, step] * record.trial.true_scale
+        for name, column in phase_columns(measured).items()
     }
     if not phases:
         phases = {FUSED: wall[:, step]}

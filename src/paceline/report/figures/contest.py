@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from paceline.compare import Comparison, Row
 from paceline.report import numbers
-from paceline.report.answer import contests
+from paceline.report.contests import questions
 from paceline.report.figures.figure import Figure, names_for
 from paceline.report.palette import GRID, SOFT
 from paceline.report.sheet import Line, Sheet, fields, measured, number, word
@@ -36,7 +36,7 @@ def contest_figures(comparison: Comparison) -> list[Figure]:
 def _groups(comparison: Comparison) -> list[list[Row]]:
     rows = [row for row in comparison.rows if row.throughput is not None]
     groups: dict[str, list[Row]] = {}
-    home = {key: pairs[0].a for pairs in contests(comparison.verdicts) for pair in pairs for key in (pair.a, pair.b)}
+    home = {key: pairs[0].a for pairs in questions(comparison.verdicts) for pair in pairs for key in (pair.a, pair.b)}
     for row in rows:
         groups.setdefault(home.get(row.key, f"alone {row.workload}"), []).append(row)
     return list(groups.values())
