@@ -76,13 +76,18 @@ class RankFacts:
     )
     samples_per_step = Fact(
         number,
-        "Of a program of the user's: mean of the samples that its measured steps reported; a warning if it is not the"
-        " study's batch.",
+        "Of a program of the user's: mean of the samples that its measured steps reported, or that a size of its"
+        " model's inputs shows; null where no size is the study's batch. A warning if it is not the study's batch.",
         unit="samples",
     )
     samples_from = Fact(
         text,
         "What counted `samples_per_step`: `mark` (the program's own marks) or `hooks` (PyTorch's).",
+    )
+    unmatched_inputs = Fact(
+        texts,
+        "Of a program of the user's: shapes of its model's inputs where they agree on their first size, and no size of"
+        " them is the study's batch.",
     )
     library = Fact(text, "Of a collective by itself: the library that does the exchange.")
     verified = Fact(flag, "Of a collective by itself: whether results of the first round were checked.")

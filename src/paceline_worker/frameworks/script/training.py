@@ -45,7 +45,7 @@ def train(job, events):
     _run(program)
     if not recorder.finished:
         raise ScriptError(_too_few(program["script"], recorder, hooks, bool(watch)))
-    facts = {"samples_per_step": recorder.samples_per_step, "samples_from": "hooks" if hooks == "torch" else "mark"}
+    facts = {"samples_per_step": recorder.samples_per_step, "samples_from": "mark"}
     for one in watch:
         facts.update(one.late_facts())
     events.write("facts", facts=facts)

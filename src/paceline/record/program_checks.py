@@ -1,0 +1,42 @@
+"""Doubts about a program of the user's: what it does against what the study says of it. Pure."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from paceline.record.record import Doubt, Record
+
+SAMPLES_TOLERANCE = 0.01
+"""One per cent: as far as the last batch of a long epoch, which may be smaller, moves the mean."""
+
+
+def program_doubts(record: Record) -> Iterator[Doubt]:
+    """Everything that a run of a user's program says against its study."""
+    yield from _samples(record)
+
+
+def _samples(record: Record) -> Iterator[Doubt]:
+    """The study's batch makes the throughput; the program says, or lets see, how many samples it trains."""
+    batch = record.trial.workload.batch_per_worker
+    for rank in record.ranks:
+        facts = rank.reported
+        seen = facts.samples_per_step
+        if seen is not None and abs(seen - batch) > SAMPLES_TOLERANCE * batch:
+            who = "said that it trained" if facts.samples_from == "mark" else "gave its model"
+            yield Doubt(
+                code="batch-samples",
+                message=f"rank {rank.rank} {who} {seen:g} samples per step, the study says {batch}: samples/s is wrong"
+                " by that factor",
+                hint=f"write batch_per_worker = {seen:.0f} under [workload], or hand it over: arguments = "
+                "'--batch {batch_per_worker}'",
+            )
+            return
+        if seen is None and facts.unmatched_inputs:
+            yield Doubt(
+                code="batch-samples",
+                message=f"rank {rank.rank} gave its model inputs of {', '.join(facts.unmatched_inputs)}: none of these"
+                f" sizes is the {batch} samples per step that the study says, which samples/s is computed from",
+                hint="write the samples that a worker trains in a step as batch_per_worker under [workload], or hand"
+                " it over: arguments = '--batch {batch_per_worker}'",
+            )
+            return
