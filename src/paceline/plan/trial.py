@@ -15,6 +15,7 @@ from paceline.plan.pace import Pace, at_true_pace
 from paceline.plan.vocabulary import BatchScaling, Device, InputKind, StrategyClass
 from paceline.spec.study import Network
 from paceline.workloads.collective import HASH_PREFIX, Collective, load_collective
+from paceline.workloads.program import HASH_PREFIX as PROGRAM_PREFIX
 
 ADDED_LATER = (("framework", "one_process"), ("measure", "evidence"))
 """No part of a trial's identity while they are off, so that records made before they were there keep their ids."""
@@ -44,6 +45,13 @@ class WorkloadChoice:
     def name(self) -> str:
         """The model in a name of ours: its id, or what its file is called."""
         return re.sub(r"[^A-Za-z0-9_-]+", "-", PurePath(self.model).name.removesuffix(".py"))
+
+    @property
+    def identity(self) -> str:
+        """What is trained: the graph says it all of a model; a script is another one with other arguments."""
+        if self.graph.startswith(PROGRAM_PREFIX) and self.options:
+            return f"{self.graph} {json.dumps(dict(self.options), sort_keys=True)}"
+        return self.graph
 
     @property
     def collective(self) -> Collective | None:

@@ -89,6 +89,12 @@ class RankFacts:
         "Of a program of the user's: shapes of its model's inputs where they agree on their first size, and no size of"
         " them is the study's batch.",
     )
+    gradient_bytes = Fact(number, "Of a user's program: gradients of all trained parameters.", unit="bytes")
+    exchange = Fact(
+        text,
+        "Of a user's program: PyTorch's backend of the exchange; `none` without peers; null where another package may"
+        " exchange.",
+    )
     library = Fact(text, "Of a collective by itself: the library that does the exchange.")
     verified = Fact(flag, "Of a collective by itself: whether results of the first round were checked.")
     threads = Fact(whole, "Compute threads in force.")
@@ -194,8 +200,6 @@ class RankFacts:
     shard_units = Fact(whole, "Of sharded training: number of units.", use="kept")
     stage_layers = Fact(texts, "Of a pipeline: layers of this rank's stage.", use="kept")
     optimizers = Fact(texts, "Of a user's program: classes of its optimizers.", use="kept")
-    gradient_bytes = Fact(number, "Of a user's program: gradients of all trained parameters.", unit="bytes", use="kept")
-    exchange = Fact(text, "Of a user's program: PyTorch's backend of the exchange; `none` without peers.", use="kept")
     hooks = Fact(flag, "Of a user's program: whether hooks cut its steps.", use="kept")
     forwards_per_step = Fact(number, "Of a user's program: calls of its model per step.", use="kept")
     evaluations = Fact(whole, "Of a user's program: calls of its model outside training.", use="kept")

@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 from paceline.record.record import Doubt, Record
 
+NO_PEERS = "none"
+"""Of the fact `exchange`."""
 SAMPLES_TOLERANCE = 0.01
 """One per cent: as far as the last batch of a long epoch, which may be smaller, moves the mean."""
 
@@ -13,6 +15,18 @@ SAMPLES_TOLERANCE = 0.01
 def program_doubts(record: Record) -> Iterator[Doubt]:
     """Everything that a run of a user's program says against its study."""
     yield from _samples(record)
+    if never_exchanged(record):
+        yield Doubt(
+            code="no-exchange",
+            message="workers never exchanged gradients: this is not distributed training, each trained by itself",
+            hint="let the script call torch.distributed.init_process_group and wrap its model in"
+            " DistributedDataParallel, or run one worker",
+        )
+
+
+def never_exchanged(record: Record) -> bool:
+    """Whether the ranks of a user's program are known to have trained without any connection between them."""
+    return record.trial.workers > 1 and any(rank.reported.exchange == NO_PEERS for rank in record.ranks)
 
 
 def _samples(record: Record) -> Iterator[Doubt]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from paceline.compare import compare
+from paceline.model.fitting.observe import messages_of
 from paceline.record import Record
 from paceline.record.summary import summarize
 from paceline.spec import read_study
@@ -275,3 +277,47 @@ def test_smaller_last_batch_of_an_epoch_is_counted(rig: Rig, tmp_path: Path) -> 
 
     assert record.reported.samples_per_step == 6
     assert "6 samples per step" in doubt.message
+
+
+def test_workers_without_a_process_group_are_a_doubt_beside_the_row(rig: Rig, tmp_path: Path) -> None:
+    program = """\
+    net = nn.Linear(4, 3)
+    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+    while True:
+        net(torch.randn(8, 4)).mean().backward()
+        sgd.step()
+        sgd.zero_grad()
+    """
+    record = run(tmp_path, program, batch=8, workers=2)
+    (row,) = compare([record]).rows
+
+    assert {rank.reported.exchange for rank in record.ranks} == {"none"}
+    assert "no-exchange" in {warning.code for warning in row.warnings}
+    assert row.efficiency is None
+
+
+def test_buckets_of_ddp_and_gradients_of_a_bare_group_reach_the_model(rig: Rig, tmp_path: Path) -> None:
+    program = """\
+    import sys
+    torch.distributed.init_process_group("gloo")
+    net = nn.Sequential(nn.Linear(4, 300), nn.Linear(300, 1000))
+    if "ddp" in sys.argv:
+        net = torch.compile(nn.parallel.DistributedDataParallel(net), backend="eager")
+    sgd = torch.optim.SGD(net.parameters(), lr=0.1)
+    while True:
+        net(torch.randn(8, 4)).mean().backward()
+        if "ddp" not in sys.argv:
+            for p in net.parameters():
+                torch.distributed.all_reduce(p.grad)
+        sgd.step()
+        sgd.zero_grad()
+    """
+    gradients = 4.0 * (4 * 300 + 300 + 300 * 1000 + 1000)
+    bare = run(tmp_path, program, batch=8, workers=2)
+    wrapped = run(tmp_path, program, batch=8, workers=2, arguments="ddp")
+
+    assert "no-exchange" not in codes(bare) | codes(wrapped)
+    assert messages_of(bare)[0] == (gradients,)
+    assert (wrapped.reported.wrapped, wrapped.reported.compiled) == ("DistributedDataParallel", True)
+    assert len(messages_of(wrapped)[0]) == 2
+    assert sum(messages_of(wrapped)[0]) == gradients

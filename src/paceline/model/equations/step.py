@@ -74,6 +74,14 @@ class Buckets:
     first_bytes: float = FIRST_BUCKET_BYTES
     cap_bytes: float = BUCKET_BYTES
 
+    def sizes_of(self, total: float) -> tuple[float, ...]:
+        """Sizes of the messages that carry this many bytes, were gradients small."""
+        sizes: list[float] = []
+        while total > 0:
+            sizes.append(min(total, self.cap_bytes if sizes else self.first_bytes))
+            total -= sizes[-1]
+        return tuple(sizes)
+
 
 def ready_order(profile: Profile) -> tuple[Floats, Floats]:
     """(seconds until ready, bytes) of all gradients in the order of the backward pass, last layer first."""

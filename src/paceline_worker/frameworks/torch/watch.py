@@ -18,6 +18,7 @@ Hooks on every module are costly, so after the first step only modules that the 
 """
 
 import hashlib
+import sys
 
 import torch
 import torch.distributed as dist
@@ -25,9 +26,13 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from paceline_worker import clock
+from paceline_worker.frameworks.torch import ddp_log
 from paceline_worker.frameworks.torch import group as torch_group
 from paceline_worker.frameworks.torch.phases import LastGradient
 from paceline_worker.frameworks.torch.samples import SampleCounter
+
+OTHER_EXCHANGES = ("horovod", "mpi4py", "byteps", "bagua")
+"""Packages that exchange gradients by themselves, and of which PyTorch's process group knows nothing."""
 
 
 class Watch(object):
@@ -61,8 +66,7 @@ class Watch(object):
     def describe(self):
         """Fields of the `ready` event."""
         trained = self.parameters()
-        model = self.models[0] if self.models else None
-        wrapper = type(model).__name__
+        wrappers = [type(module).__name__ for module in self._unwrapped()]
         return {
             "framework_version": torch.__version__,
             "parameters": sum(p.numel() for p in trained) if trained else None,
@@ -74,9 +78,9 @@ class Watch(object):
                 "onednn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
                 "gradient_bytes": sum(p.numel() * p.element_size() for p in trained) if trained else None,
                 "precision": ", ".join(sorted({str(p.dtype).split(".")[-1] for p in trained})) or None,
-                "compiled": wrapper == "OptimizedModule",
-                "wrapped": wrapper if "Parallel" in wrapper else "none",
-                "exchange": dist.get_backend() if dist.is_available() and dist.is_initialized() else "none",
+                "compiled": "OptimizedModule" in wrappers,
+                "wrapped": next((name for name in wrappers if "Parallel" in name), "none"),
+                "exchange": _exchange(),
                 "hooks": self.hooks is not None,
             },
         }
@@ -93,7 +97,19 @@ class Watch(object):
             facts["weights_sha256"] = digest.hexdigest()
         if self.hooks is not None:
             facts.update(self.hooks.facts())
+        for module in self._unwrapped():
+            if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+                facts.update(ddp_log.exchange_facts(module))
         return facts
+
+    def _unwrapped(self):
+        """The model as the program calls it, then what that wraps, and so on."""
+        module, layers = (self.models[0] if self.models else None), []
+        while isinstance(module, torch.nn.Module):
+            layers.append(module)
+            compiled = getattr(module, "_orig_mod", None)
+            module = getattr(module, "module", None) if compiled is None else compiled
+        return layers
 
     def leave(self):
         """Part when all ranks are here: a rank that leaves early would look like a broken connection."""
@@ -295,6 +311,13 @@ class StepHooks(object):
             for name, p in model.named_parameters():
                 names[id(p)] = name if place == 0 else "{}.{}".format(place, name)
         return [(names.get(id(p), "parameter{}".format(k)), p) for k, p in enumerate(self._watch.parameters())]
+
+
+def _exchange():
+    """Backend by which ranks exchange; "none" without peers; None where another package may do it."""
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        return dist.get_backend()
+    return None if any(name in sys.modules for name in OTHER_EXCHANGES) else "none"
 
 
 def _add(thing, things):
