@@ -14,10 +14,14 @@ from typing import Any
 from paceline.errors import SpecError, did_you_mean, documented
 from paceline.plan.capabilities import Capabilities, Knob, SiteLimits
 from paceline.plan.trial import ClusterChoice, FrameworkChoice, Limits, MeasureChoice, Trial, WorkloadChoice
+from paceline.spec.catalog import SECTIONS
 from paceline.spec.study import Study
 from paceline.workloads.collective import Collective
 from paceline.workloads.graph import Graph
 from paceline.workloads.workload import Workload
+
+SCRIPT_OPTIONS = ("arguments", "launch", "working_directory")
+"""Keys of [workload] that are options of a script."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -220,10 +224,13 @@ def _workloads(study: Study, catalog: Catalog) -> Iterator[tuple[WorkloadChoice,
 
 def named_workloads(study: Study) -> tuple[str, Mapping[str, Mapping[str, tuple[Any, ...]]]]:
     """The key that names what is trained, and for each of its values the options to multiply out."""
-    scripts, arguments = study.axes["workload.script"], study.axes["workload.arguments"]
+    scripts = study.axes["workload.script"]
     if scripts == (None,):
         return "model", {model: study.model_options.get(model, {}) for model in study.axes["workload.model"]}
-    return "script", {script: {} if arguments == ("",) else {"arguments": arguments} for script in scripts}
+    # Only what the study sets: records made before a key was there keep their ids.
+    given = {key: study.axes[f"workload.{key}"] for key in SCRIPT_OPTIONS}
+    options = {key: values for key, values in given.items() if values != (SECTIONS["workload"][key].default,)}
+    return "script", dict.fromkeys(scripts, options)
 
 
 def _with_batch(choice: WorkloadChoice, batch: int) -> WorkloadChoice:

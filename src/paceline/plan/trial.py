@@ -28,7 +28,7 @@ class WorkloadChoice:
     model: str
     """Model id, or the user's file as the study names it."""
     options: Mapping[str, Any]
-    """Options given to the model; of a script its arguments."""
+    """Options given to the model; of a script its arguments, and how it is started where that is not the usual way."""
     graph: str
     """Identity of what is trained: hash of the neutral graph that came out, or of the script's files."""
     batch_per_worker: int

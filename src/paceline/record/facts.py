@@ -95,6 +95,9 @@ class RankFacts:
         "Of a user's program: PyTorch's backend of the exchange; `none` without peers; null where another package may"
         " exchange.",
     )
+    missing_file = Fact(
+        text, "Of a user's program that failed: the file that it did not find, relative to the program's folder."
+    )
     library = Fact(text, "Of a collective by itself: the library that does the exchange.")
     verified = Fact(flag, "Of a collective by itself: whether results of the first round were checked.")
     threads = Fact(whole, "Compute threads in force.")

@@ -33,7 +33,7 @@ from paceline.run.equip import Equipment
 from paceline.run.events import RankEvents, layers_table, log_tail, read_events, samples_table
 from paceline.run.inputs import prepare_inputs
 from paceline.run.meter import Meter
-from paceline.run.outcome import judge
+from paceline.run.outcome import judge, naming_missing_file
 from paceline.run.supervise import Ending, supervise
 from paceline.run.worker_source import worker_digest, worker_folder
 from paceline.sites import Site
@@ -212,7 +212,8 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
     facts.samples, facts.layers = samples_table(events), layers_table(events)
     logs = {process.name: log_tail(folder / f"{process.name}.log") for process in processes}
     kills = facts.state["during"]["oom_kills"]
-    facts.outcome = judge(trial, ending, events, logs, oom_kills=kills, lost=lost)
+    outcome = judge(trial, ending, events, logs, oom_kills=kills, lost=lost)
+    facts.outcome = naming_missing_file(outcome, trial, workload, facts.ranks)
 
 
 def _supervised(

@@ -14,7 +14,7 @@ from typing import Any
 from paceline.spec.networks import NETWORKS, read_network
 from paceline.spec.study import Network, Repeats
 from paceline.units import BYTES, BYTES_PER_SECOND, FRACTION, SECONDS, parse_quantity
-from paceline.workloads import PLACEHOLDERS, unknown_placeholders
+from paceline.workloads import LAUNCHES, PLACEHOLDERS, TORCHRUN, unknown_placeholders
 
 REQUIRED = object()
 """Marks a key without a default."""
@@ -162,6 +162,19 @@ SECTIONS: dict[str, dict[str, Key]] = {
             default="",
             axis=False,
             doc="What the script reads beside the modules it imports: names or patterns, as one text.",
+        ),
+        "launch": Key(
+            parse=_one_of(*LAUNCHES),
+            default=TORCHRUN,
+            axis=False,
+            doc="How the script is started: torchrun (told its rank and where to meet), or plain (one worker, as by "
+            "hand).",
+        ),
+        "working_directory": Key(
+            parse=_text,
+            default=None,
+            axis=False,
+            doc="Current folder of the script, relative to the study; by default a fresh copy of the script's files.",
         ),
         "batch_per_worker": Key(parse=_whole(1), default=None, doc="Samples a worker and step: weak scaling."),
         "batch_global": Key(parse=_whole(1), default=None, doc="Samples a step over all workers: strong scaling."),

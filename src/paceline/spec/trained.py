@@ -10,7 +10,7 @@ from paceline.spec.study import Study
 from paceline.workloads import COLLECTIVE, MODELS, Workload, graph_of, load_collective, load_workload, read_program
 
 WorkloadOf = Callable[[str, Mapping[str, Any]], Workload]
-"""Model (or script) and options (or arguments) → what is trained."""
+"""Model (or script) and options (or arguments and how it is started) → what is trained."""
 
 
 def workloads_of(study: Study) -> WorkloadOf:
@@ -20,7 +20,13 @@ def workloads_of(study: Study) -> WorkloadOf:
 
     def from_file(name: str, options: Mapping[str, Any]) -> Workload:
         if scripts:
-            return read_program(study.folder / name, options.get("arguments", ""), study.one("workload.files"))
+            place = options.get("working_directory")
+            return read_program(
+                study.folder / name,
+                options.get("arguments", ""),
+                study.one("workload.files"),
+                study.folder / place if place else None,
+            )
         return load_collective(options) if name == COLLECTIVE else load_workload(name, options, study.folder)
 
     def workload_of(name: str, options: Mapping[str, Any]) -> Workload:

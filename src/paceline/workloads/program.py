@@ -7,12 +7,14 @@ importing), and what the study lists. They lie in or below the script's folder, 
 from __future__ import annotations
 
 import ast
+import difflib
 import hashlib
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
+from itertools import islice
+from pathlib import Path, PurePath
 from typing import ClassVar, Literal
 
 from paceline.errors import SpecError
@@ -22,6 +24,11 @@ HASH_PREFIX = "script:"
 """Tells the identity of a program from that of a graph."""
 PLACEHOLDERS = ("batch_per_worker", "batch_global", "workers", "threads", "seed")
 """Names that may stand in braces in a program's arguments."""
+TORCHRUN, PLAIN = "torchrun", "plain"
+LAUNCHES = (TORCHRUN, PLAIN)
+"""How a program is started: told its rank and where ranks meet, as torchrun would, or as `python SCRIPT` by hand."""
+MOST_NAMES = 5000
+"""A folder may hold a data set of millions of files; a suggestion is not worth listing them all."""
 _IN_BRACES = re.compile(r"\{\{([^\W\d]\w*)\}\}|\{([^\W\d]\w*)\}")
 """A name in double braces, or in single ones. Other braces, of JSON for example, mean nothing to us."""
 
@@ -39,6 +46,10 @@ class Program:
     """As they would be typed; PLACEHOLDERS in braces are filled in for each trial."""
     hash: str
     """Of the names and contents of all files; arguments are options of the trial."""
+    listed: str = ""
+    """What the study lists as its further files."""
+    working_directory: Path | None = None
+    """Its current folder; None: the copy of its files."""
     layer_kinds: ClassVar[frozenset[str]] = frozenset()
 
     @property
@@ -53,6 +64,21 @@ class Program:
             return f"{{{found[1]}}}" if found[1] else str(values[found[2]])
 
         return shlex.split(_IN_BRACES.sub(filled, self.arguments))
+
+    def to_add(self, missing: str, script: str) -> str | None:
+        """The line of a study that gives the program a file which it did not find; None where that is elsewhere.
+
+        Args:
+            missing: the file's name relative to the program's folder.
+            script: the program as the study names it.
+        """
+        place = self.folder / missing
+        if not place.exists():
+            return None
+        if not place.resolve().is_relative_to(self.folder):
+            return f'working_directory = "{PurePath(script).parent}"'
+        pattern = shlex.quote(missing) + ("/**/*" if place.is_dir() else "")
+        return f'files = "{" ".join([*self.listed.split(), pattern])}"'
 
     def contents(self) -> Iterator[tuple[str, bytes]]:
         """Every file as it is now.
@@ -71,20 +97,29 @@ def unknown_placeholders(arguments: str) -> list[str]:
     return [name for _, name in _IN_BRACES.findall(arguments) if name and name not in PLACEHOLDERS]
 
 
-def read_program(script: Path, arguments: str = "", files: str = "") -> Program:
+def read_program(script: Path, arguments: str = "", files: str = "", working_directory: Path | None = None) -> Program:
     """Find all files of a script.
 
     Args:
         script: the Python file to start.
         arguments: what follows it on the command line.
         files: further names or patterns, relative to the script's folder, separated by spaces.
+        working_directory: where it runs; None: in a copy of its files.
 
     Raises:
         SpecError: a file that is not there, lies elsewhere, or cannot be read.
     """
     try:
         if not script.is_file():
-            raise SpecError(f"{script}: no such script", hint="paths are relative to the study file")
+            beside = [path.name for path in sorted(script.parent.glob("*.py"))]
+            raise SpecError(
+                f"{script}: no such script",
+                hint=f"paths are relative to the study file; {_meant(script.name, beside)}".removesuffix("; "),
+            )
+        if working_directory is not None and not working_directory.is_dir():
+            raise SpecError(
+                f"workload.working_directory: {working_directory} is no folder", hint="it is relative to the study file"
+            )
         folder = script.resolve().parent
         found = {
             script.name: None,
@@ -94,7 +129,14 @@ def read_program(script: Path, arguments: str = "", files: str = "") -> Program:
         digest = _hash([(name, (folder / name).read_bytes()) for name in found])
     except OSError as error:
         raise SpecError(f"{error.filename}: cannot be read: {error.strerror}", hint="check its permissions") from None
-    return Program(folder=folder, files=tuple(found), arguments=arguments, hash=digest)
+    return Program(
+        folder=folder,
+        files=tuple(found),
+        arguments=arguments,
+        hash=digest,
+        listed=files,
+        working_directory=None if working_directory is None else working_directory.resolve(),
+    )
 
 
 def _hash(contents: list[tuple[str, bytes]]) -> str:
@@ -114,11 +156,28 @@ def _listed(patterns: str, folder: Path) -> Iterator[str]:
             found = []
         inside = [path for path in found if path.resolve().is_relative_to(folder)]
         if not inside:
+            meant = _meant(pattern, _names_below(folder))
             raise SpecError(
                 f"workload.files: '{pattern}' is no file in or below {folder.name}/",
-                hint="name what lies beside the script; data elsewhere: give its full path in arguments",
+                hint=meant or "name what lies beside the script; data elsewhere: give its full path in arguments",
             )
         yield from (str(path.resolve().relative_to(folder)) for path in inside)
+
+
+def _names_below(folder: Path) -> list[str]:
+    below = (path for path in folder.rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    return sorted(str(path.relative_to(folder)) for path in islice(below, MOST_NAMES))
+
+
+def _meant(wanted: str, names: Sequence[str]) -> str:
+    """Names that may have been meant, as a question; "" where none is near."""
+    last = PurePath(wanted).name
+    elsewhere = [name for name in names if PurePath(name).name == last]
+    near = difflib.get_close_matches(wanted, names) + [
+        name for name in names if difflib.get_close_matches(last, [PurePath(name).name], cutoff=0.75)
+    ]
+    found = list(dict.fromkeys([*elsewhere, *near]))[:3]
+    return f"did you mean {' or '.join(found)}?" if found else ""
 
 
 def _imported(script: str, folder: Path) -> list[str]:
