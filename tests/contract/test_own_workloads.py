@@ -189,6 +189,30 @@ def test_file_that_is_nowhere_is_told_without_advice(tmp_path: Path) -> None:
     assert "add files" not in (record.outcome.reason or "")
 
 
+@pytest.mark.processes
+def test_output_of_a_script_is_kept_and_shown_whether_it_ends_well_or_not(tmp_path: Path) -> None:
+    loud = "import sys\nprint('early')\nfor k in range(9000):\n    print('line', k)\n"
+    good = run_script(tmp_path, loud + "sys.stderr.write('aside\\n')\n" + script())
+    bad = run_script(tmp_path, loud + "raise KeyError('lost')\n")
+
+    for record in (good, bad):
+        (kept,) = record.output.to_pylist()
+        assert kept["process"] == "worker0"
+        assert "line 8999\n" in kept["text"]
+        assert "early" not in kept["text"]
+        assert kept["text"].startswith("line ")
+        assert len(kept["text"].encode()) <= 64 * 2**10
+    assert good.ok
+    assert "aside\n" in good.output["text"][0].as_py()
+    shown = paceline(tmp_path, "export", "--store", "store", "--format", "log", "--run", good.run_id)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith(f"==> {good.run_id} worker0 <==\nline ")
+    assert shown.stdout.count("==> ") == 1
+    none = paceline(tmp_path, "export", "--store", "store", "--format", "log", "--run", "other")
+    assert none.returncode == 1
+    assert "no run other has kept output" in none.stderr
+
+
 def test_every_placeholder_is_filled_in_with_the_value_of_the_trial(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("", encoding="utf-8")
     data = {

@@ -165,6 +165,7 @@ def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, An
         if samples:
             row["samples"] = None if record.samples is None else record.samples.to_pydict()
             row["layers"] = None if record.layers is None else record.layers.to_pydict()
+            row["output"] = None if record.output is None else record.output.to_pydict()
         rows.append(row)
     plain: dict[str, Any] = _finite({"records": rows})
     return plain

@@ -3,8 +3,8 @@
 Samples are columns (pyarrow), one row per rank and step: `rank, step, kind, start_s, wall_s, cpu_s, loss`, one
 `phase.<name>` column a phase; `starved_s`, how long the main thread waited for a core, where the system tells; and of a
 collective `bytes`, the size of the step's message.
-Layer times are a table of their own: `rank, layer, what, step, seconds`; so are the meter's looks, see `meter`. Of a
-recorded run these series lie in files and are read at the first look.
+Layer times are a table of their own: `rank, layer, what, step, seconds`; so are the meter's looks, see `meter`, and
+what a user's program printed, see `output`. Of a recorded run these series lie in files and are read at the first look.
 """
 
 from __future__ import annotations
@@ -148,6 +148,8 @@ class Record:
     """Layer times, where they were asked for."""
     meter: OnDemand = field(default=OnDemand(), compare=False)
     """What the meter saw of each process; None when none was started."""
+    output: OnDemand = field(default=OnDemand(), compare=False)
+    """What a user's program printed last, in each process: see `record.output`; None where nothing was kept."""
 
     @property
     def ok(self) -> bool:

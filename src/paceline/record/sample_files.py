@@ -17,10 +17,12 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-SAMPLES, LAYERS, METER = "samples", "layers", "meter"
-SERIES = (SAMPLES, LAYERS, METER)
+SAMPLES, LAYERS, METER, OUTPUT = "samples", "layers", "meter", "output"
+SERIES = (SAMPLES, LAYERS, METER, OUTPUT)
 """The series of a run: each a folder, a field of the record, and a row of the table `series` with its checksum. A new
 one needs a name here and a field there, and no migration."""
+NO_NUMBERS_REST_ON = frozenset({METER, OUTPUT})
+"""Series on which no number rests: they are verified when somebody looks at them, not whenever a record is loaded."""
 
 MAX_STEM = 180
 """File systems allow 255 bytes a name; the temporary name adds host and process id to this."""

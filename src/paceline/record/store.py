@@ -33,7 +33,7 @@ from paceline.record.damage import unusable_series
 from paceline.record.database import explained, is_store, not_writable, open_database
 from paceline.record.on_demand import SeriesFile, file_of
 from paceline.record.record import Doubt, OutcomeKind, Record
-from paceline.record.sample_files import METER, SAMPLES, SERIES, WHOLE, stem_of
+from paceline.record.sample_files import NO_NUMBERS_REST_ON, SAMPLES, SERIES, WHOLE, stem_of
 from paceline.record.stored_json import dump, without_collecting
 from paceline.record.summary import SUMMARY, sum_up, summarize
 
@@ -212,7 +212,7 @@ class Store:
         return [name for (name,) in self._select("SELECT DISTINCT study FROM runs ORDER BY study")]
 
     def query(self, sql: str) -> pa.Table:
-        """Answer SQL (DuckDB's) over the views `runs`, `samples`, `layers` and `meter`.
+        """Answer SQL (DuckDB's) over the views `runs`, `samples`, `layers`, `meter` and `output`.
 
         Raises:
             StoreError: the statement is wrong, the facts cannot be read, or DuckDB is not installed.
@@ -333,8 +333,7 @@ class Store:
         for run, stem, name, count, checksum in self._select(statement, values):
             path = self._path(name, stem)
             series, doubts = files.setdefault(run, ({}, ()))
-            # Nobody but the one who draws its curves asks for the meter, and no number rests on it.
-            state = WHOLE if name == METER else sample_files.state_of(path, count, checksum)
+            state = WHOLE if name in NO_NUMBERS_REST_ON else sample_files.state_of(path, count, checksum)
             if state == WHOLE:
                 series[name] = SeriesFile(path, count, checksum)
             else:

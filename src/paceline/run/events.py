@@ -11,6 +11,9 @@ from typing import Any
 import pyarrow as pa
 
 LOG_TAIL_LINES = 20
+LOG_TAIL_BYTES = 16 * 2**10
+OUTPUT_BYTES = 64 * 2**10
+"""What is kept of the output of a user's program, of each process."""
 SOMETIMES = ("starved_s", "bytes")
 """Columns that only some ranks write: where the system tells it, and of a collective."""
 
@@ -165,9 +168,15 @@ def _type(column: str) -> pa.DataType:
 
 def log_tail(path: Path) -> tuple[str, ...]:
     """The last lines a process wrote to its log."""
+    return tuple(log_end(path, LOG_TAIL_BYTES).splitlines()[-LOG_TAIL_LINES:])
+
+
+def log_end(path: Path, most_bytes: int = OUTPUT_BYTES) -> str:
+    """The end of a process's log, from the start of a line where it is cut; "" where there is no log."""
     if not path.exists():
-        return ()
+        return ""
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - 16384))
-        text = file.read().decode("utf-8", errors="replace")
-    return tuple(text.splitlines()[-LOG_TAIL_LINES:])
+        cut = max(0, path.stat().st_size - most_bytes)
+        file.seek(cut)
+        content = file.read()
+    return (content.partition(b"\n")[2] if cut else content).decode("utf-8", errors="replace")
