@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from paceline.run.worker_source import worker_folder
 from paceline.spec import load_study, read_study
 from paceline.workbench import Workbench
 from paceline.workloads import PLACEHOLDERS
+from schemas import assert_valid
 from street import paceline
 
 ROOT = Path(__file__).parents[2]
@@ -143,6 +145,8 @@ assert os.path.dirname(os.path.abspath(__file__)) != os.getcwd()
     assert record.ok, record.outcome
     assert record.trial.workload.options == {"launch": "plain", "working_directory": "place/code"}
     assert record.inputs["working_directory"] == str(tmp_path / "place" / "code")
+    exported = paceline(tmp_path, "export", "--store", "store", "--format", "json", "--samples")
+    assert_valid("export", json.loads(exported.stdout))
 
 
 @pytest.mark.parametrize("key", ["hosts", "workers_per_host"])
