@@ -95,6 +95,11 @@ class RankFacts:
         "Of a user's program: PyTorch's backend of the exchange; `none` without peers; null where another package may"
         " exchange.",
     )
+    exchanges_per_step = Fact(
+        number,
+        "Of a user's program: exchanges between ranks that PyTorch counted, of whatever, per step; null where it does"
+        " not count them.",
+    )
     missing_file = Fact(
         text, "Of a user's program that failed: the file that it did not find, relative to the program's folder."
     )

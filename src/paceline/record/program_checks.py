@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from paceline.plan.vocabulary import EXACT
 from paceline.record.record import Doubt, Record
 
 NO_PEERS = "none"
@@ -25,8 +26,13 @@ def program_doubts(record: Record) -> Iterator[Doubt]:
 
 
 def never_exchanged(record: Record) -> bool:
-    """Whether the ranks of a user's program are known to have trained without any connection between them."""
-    return record.trial.workers > 1 and any(rank.reported.exchange == NO_PEERS for rank in record.ranks)
+    """Whether the ranks of a user's program are known to have trained without exchanging anything."""
+    if record.trial.workers < 2:
+        return False
+    # An approximate exchange may be rarer than the steps that were run.
+    exact = record.trial.framework.strategy_class == EXACT
+    reported = [rank.reported for rank in record.ranks]
+    return any(facts.exchange == NO_PEERS or (exact and facts.exchanges_per_step == 0) for facts in reported)
 
 
 def _samples(record: Record) -> Iterator[Doubt]:

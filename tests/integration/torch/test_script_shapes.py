@@ -279,8 +279,11 @@ def test_smaller_last_batch_of_an_epoch_is_counted(rig: Rig, tmp_path: Path) -> 
     assert "6 samples per step" in doubt.message
 
 
-def test_workers_without_a_process_group_are_a_doubt_beside_the_row(rig: Rig, tmp_path: Path) -> None:
-    program = """\
+@pytest.mark.parametrize("backend", ["none", "gloo"])
+def test_workers_that_do_not_exchange_are_a_doubt_beside_the_row(rig: Rig, tmp_path: Path, backend: str) -> None:
+    program = f"""\
+    if {backend!r} == "gloo":  # connected, and the model is not wrapped
+        torch.distributed.init_process_group("gloo")
     net = nn.Linear(4, 3)
     sgd = torch.optim.SGD(net.parameters(), lr=0.1)
     while True:
@@ -291,7 +294,7 @@ def test_workers_without_a_process_group_are_a_doubt_beside_the_row(rig: Rig, tm
     record = run(tmp_path, program, batch=8, workers=2)
     (row,) = compare([record]).rows
 
-    assert {rank.reported.exchange for rank in record.ranks} == {"none"}
+    assert {rank.reported.exchange for rank in record.ranks} == {backend}
     assert "no-exchange" in {warning.code for warning in row.warnings}
     assert row.efficiency is None
 

@@ -31,10 +31,28 @@ def test_samples_are_doubted_only_where_they_contradict_the_study(facts: dict[st
 
 
 @pytest.mark.parametrize(
-    ("workers", "exchange", "expected"),
-    [(2, "none", ["no-exchange"]), (1, "none", []), (2, "gloo", []), (2, None, [])],
+    ("workers", "facts", "expected"),
+    [
+        (2, {"exchange": "none"}, ["no-exchange"]),
+        (2, {"exchange": "gloo", "exchanges_per_step": 0.0}, ["no-exchange"]),
+        (2, {"exchange": "gloo", "exchanges_per_step": 1.5}, []),
+        (2, {"exchange": "gloo"}, []),
+        (2, {"exchange": None}, []),
+        (1, {"exchange": "none"}, []),
+    ],
 )
 def test_several_workers_without_any_exchange_are_a_doubt(
-    workers: int, exchange: str | None, expected: list[str]
+    workers: int, facts: dict[str, Any], expected: list[str]
 ) -> None:
-    assert codes(workers, exchange=exchange) == expected
+    assert codes(workers, **facts) == expected
+
+
+def test_approximate_exchange_may_be_rarer_than_the_run_is_long() -> None:
+    record = make_record(
+        framework="script",
+        strategy="own-approximate",
+        strategy_class="approximate",
+        facts={"exchange": "gloo", "exchanges_per_step": 0.0},
+    )
+
+    assert list(program_doubts(record)) == []

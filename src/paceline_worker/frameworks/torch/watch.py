@@ -44,6 +44,9 @@ class Watch(object):
         """Modules with trained parameters that the program calls itself, in the order of their first calls."""
         self.optimizers = []
         self.hooks = None
+        self._recorder = recorder
+        self._operations = None
+        """Exchanges between ranks before the first step."""
         self._notice_optimizers()
         if job.device == "cuda":
             recorder.wait_for_device = torch.cuda.synchronize
@@ -65,6 +68,7 @@ class Watch(object):
 
     def describe(self):
         """Fields of the `ready` event."""
+        self._operations = _operations()
         trained = self.parameters()
         wrappers = [type(module).__name__ for module in self._unwrapped()]
         return {
@@ -97,6 +101,9 @@ class Watch(object):
             facts["weights_sha256"] = digest.hexdigest()
         if self.hooks is not None:
             facts.update(self.hooks.facts())
+        after = _operations()
+        if after is not None and self._operations is not None:
+            facts["exchanges_per_step"] = (after - self._operations) / float(max(1, self._recorder.taken))
         for module in self._unwrapped():
             if isinstance(module, torch.nn.parallel.DistributedDataParallel):
                 facts.update(ddp_log.exchange_facts(module))
@@ -318,6 +325,17 @@ def _exchange():
     if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
         return dist.get_backend()
     return None if any(name in sys.modules for name in OTHER_EXCHANGES) else "none"
+
+
+def _operations():
+    """Exchanges that this rank has taken part in so far, in all groups; None where PyTorch does not count them."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return None
+    try:
+        groups = list(dist.distributed_c10d._world.pg_map)  # noqa: SLF001  there is no public door
+        return sum(group._get_sequence_number_for_group() for group in groups)  # noqa: SLF001
+    except (AttributeError, RuntimeError):  # not every backend counts, and a later PyTorch may take it away
+        return None
 
 
 def _add(thing, things):
