@@ -1,4 +1,4 @@
-# Every target sets up what it needs. Start with: make demo
+# Every target installs what it needs. Start with: make demo
 PYTHON ?= python3
 VENV := .venv
 BIN := $(VENV)/bin
@@ -9,13 +9,13 @@ STAMP := $(VENV)/.ready
 help:
 	@echo "make demo        compare PyTorch and JAX on ResNet-20 with 1 and 2 workers; ends with a page (sets everything up)"
 	@echo "make test        check, then all tests (sets everything up)"
-	@echo "make test-frameworks  the contract of every framework, each in an environment of its own (builds them)"
-	@echo "make test-engines  the same study by ssh, MPI, Slurm and Ray over lab hosts (installs them; needs root)"
+	@echo "make test-frameworks  contract tests of every framework, each in its own environment (builds them)"
+	@echo "make test-engines  one study by ssh, MPI, Slurm and Ray over lab hosts (installs them; needs root)"
 	@echo "make test-browser  the HTML report in Chromium: numbers, figures, downloads, light and dark (installs it, as root)"
-	@echo "make test-pythons  the host's unit tests on every supported Python that is here; PYTHONS=\"3.10 3.13\" for some"
-	@echo "make docs        the documentation site, in site/ (installs what it needs into .venv)"
+	@echo "make test-pythons  the host's unit tests on every supported Python that is installed; PYTHONS=\"3.10 3.13\" for some"
+	@echo "make docs        build the documentation site in site/ (installs what it needs into .venv)"
 	@echo "make check       ruff and strict mypy"
-	@echo "make benchmarks  the claims about cost and truth (about 40 minutes; needs a quiet machine)"
+	@echo "make benchmarks  measure the claims about cost and truth (about 40 minutes; needs a quiet machine)"
 
 setup: $(STAMP)
 
@@ -30,33 +30,33 @@ demo: $(STAMP)
 	$(BIN)/paceline run studies/quickstart.toml --again
 	$(BIN)/paceline report studies/quickstart.toml --html quickstart.html
 
-# Where PyTorch's environment cannot be built, its tests are skipped with the reason and all others still run.
+# If PyTorch's environment cannot be built, its tests are skipped with the reason and all others still run.
 test: check
 	-$(BIN)/paceline env build torch-cpu
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m "not frameworks and not engines and not browser"
 
-# Frameworks that are too heavy for every test run: builds their environments, then runs their own tests. Where one cannot
-# be built its tests are skipped with the reason.
+# Frameworks that are too large for every test run: builds their environments, then runs their own tests. If one cannot be
+# built, its tests are skipped with the reason.
 test-frameworks: $(STAMP)
 	-$(BIN)/paceline env build torch-cpu jax-cpu tensorflow-cpu mxnet-cpu keras-tensorflow-cpu keras-jax-cpu keras-torch-cpu mpi-cpu
 	$(BIN)/python -m pytest -n auto --dist loadgroup -m frameworks
 
-# The engines that people run, for real, over hosts of the lab. Debian packages as root; Ray in an environment of its own.
+# The real engines, over hosts of the lab. Installs Debian packages as root, and Ray in its own environment.
 RAY := $(or $(PACELINE_CACHE),$(or $(XDG_CACHE_HOME),$(HOME)/.cache)/paceline)/ray
 test-engines: $(STAMP)
 	tests/engines/install.sh $(RAY)
 	PACELINE_TEST_RAY=$$(ls $(RAY)/bin/ray 2>/dev/null) $(BIN)/python -m pytest -m engines
 
-# The HTML report in a real browser. Chromium from Debian, as root; where it cannot be had, tests are skipped with the reason.
+# The HTML report in a real browser. Installs Chromium from Debian, as root; if that fails, tests are skipped with the reason.
 test-browser: $(STAMP)
 	tests/browser/install.sh $(BIN)/python
 	$(BIN)/python -m pytest -m browser
 
-# The host's unit tests on each Python that pyproject.toml names and this machine has, each in an environment of its own.
+# The host's unit tests on each Python that pyproject.toml names and this machine has, each in its own environment.
 test-pythons: $(STAMP)
 	$(BIN)/python tests/pythons.py $(PYTHONS)
 
-# Strict: a page that is in no menu or a link that leads nowhere ends the build (not with --quiet, which counts no warning).
+# Strict: a page that is in no menu or a dead link fails the build (not with --quiet, which counts no warnings).
 # Open site/index.html, or serve the folder.
 docs: $(VENV)/.docs-ready
 	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict

@@ -1,8 +1,8 @@
-"""Our side of `adapters.py`: an adapter as a run has it, whose blocks of measured steps wait for their turn.
+"""Our side of `adapters.py`: an adapter as in a run, whose blocks of measured steps wait for their turn.
 
-Runs inside a framework's environment on a job of Paceline's: `python adapter_turns.py BLOCK_STEPS`. What is replaced is
-`paceline_worker.loop` alone, before the adapter imports it: the blocks are as long as asked, and each waits until it is
-asked for. Inside a block nothing is different, and the block is written to the events as always.
+It runs inside a framework's environment on a job of Paceline: `python adapter_turns.py BLOCK_STEPS`. Only
+`paceline_worker.loop` is replaced, before the adapter imports it: blocks have the requested length, and each waits for
+a request. Inside a block nothing is different, and the block is written to the events as always.
 """
 
 from __future__ import annotations

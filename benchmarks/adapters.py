@@ -1,10 +1,10 @@
-"""Is an adapter as fast as what its framework's documentation would have you write? (about 20 minutes for seven
-frameworks; wants a quiet machine)
+"""Is an adapter as fast as a program written after its framework's documentation? It takes about 20 minutes for seven
+frameworks and needs a quiet machine.
 
-For each framework two programs, ours and a hand-written one (`handwritten/`), are alive at once in the framework's own
-environment on one and the same core, and take turns in short blocks of steps, A B then B A, so that whatever drifts
-drifts for both. Neighbouring blocks give a ratio, the middle of the ratios of a pair of processes is one number, and
-the interval is over pairs of fresh processes. A framework fails when its whole interval lies above the limit.
+For each framework two programs, ours and a hand-written one (`handwritten/`), run at the same time in the framework's
+own environment on the same core. They take turns in short blocks of steps, A B then B A, so that drift affects both.
+Neighbouring blocks give a ratio, the trimmed mean of the ratios of a pair of processes is one number, and the interval
+is over pairs of fresh processes. A framework fails when its whole interval lies above the limit.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from pathlib import Path
 import numpy as np
 from scipy.stats import trim_mean
 
-from claims import Claim, parser, say
+from claims import Claim, parser, say, with_ends
 from paceline.environments import examined
 from paceline.errors import EnvironmentBuildError, PacelineError
 from paceline.frameworks import Framework, load_framework
@@ -31,7 +31,7 @@ from paceline.plan import Trial
 from paceline.prepared import PreparedStudy, environment_of
 from paceline.run import machine_lock
 from paceline.spec import read_study
-from paceline.stats import mean_interval
+from paceline.stats import FEWEST_WITH_SPREAD, mean_interval
 from rivals import SCRIPTS, Rivals
 
 LIMIT = 1.02
@@ -39,25 +39,25 @@ LIMIT = 1.02
 BATCH = 32
 WARMUP = 5
 BLOCK_S = 0.3
-"""A block lasts about this long: what changing turns costs (cold caches, a wake-up) is little of it, and most drift is
+"""Approximate length of a block: changing turns (cold caches, a wake-up) costs little of it, and most drift is
 slower."""
 TRIMMED = 0.2
-"""Of the ratios of a pair of processes the most extreme on either side are left out: a disturbance hits one block."""
+"""Share of the ratios of a pair of processes left out at either end, because a disturbance affects one block."""
 MINIMUM_STEPS = 2
 CALIBRATIONS = 5
-"""Blocks of a single step, of which the fastest says how many steps a block has."""
+"""Blocks of a single step; the fastest determines how many steps a block has."""
 
 
 @dataclass(frozen=True, kw_only=True)
 class Turns:
-    """What a pair of processes took: seconds a step, block by block; blocks at the same place are neighbours."""
+    """Seconds per step of a pair of processes, block by block; blocks with the same index are neighbours."""
 
     ours: tuple[float, ...]
     written: tuple[float, ...]
 
     @property
     def ratio(self) -> float:
-        return middle([mine / theirs for mine, theirs in zip(self.ours, self.written, strict=True)])
+        return middle([our_s / written_s for our_s, written_s in zip(self.ours, self.written, strict=True)])
 
 
 def middle(values: Sequence[float]) -> float:
@@ -67,18 +67,18 @@ def middle(values: Sequence[float]) -> float:
 
 def claim_of(name: str, model: str, pairs: Sequence[Turns]) -> Claim:
     """The claim on one framework from all of its pairs of processes."""
-    found = mean_interval([pair.ratio for pair in pairs])
+    ratio = mean_interval([pair.ratio for pair in pairs], unit="1", least_runs=FEWEST_WITH_SPREAD)
     return Claim(
         name=f"{name} ÷ hand-written, {model}",
         n=len(pairs),
-        ratio={"value": found.value, "low": found.low, "high": found.high},
+        ratio=with_ends(ratio),
         claim=f"the interval reaches below {LIMIT}",
-        holds=found.low is not None and found.low <= LIMIT,
+        holds=ratio.low is not None and ratio.low <= LIMIT,
         facts={
             "framework": name,
             "model": model,
-            "hand_written_s": mean_interval([middle(pair.written) for pair in pairs]).value,
-            "ours_s": mean_interval([middle(pair.ours) for pair in pairs]).value,
+            "hand_written_s": mean_interval([middle(pair.written) for pair in pairs], unit="s").value,
+            "ours_s": mean_interval([middle(pair.ours) for pair in pairs], unit="s").value,
             "pairs": [{"ratio": pair.ratio, "ours_s": pair.ours, "hand_written_s": pair.written} for pair in pairs],
         },
     )
@@ -99,14 +99,14 @@ def trial_of(name: str, model: str) -> Trial:
 
 
 def block_steps_of(rivals: Rivals) -> int:
-    """How many steps make a block, by a process that takes no part afterwards."""
+    """Number of steps per block, measured by a process that is not used afterwards."""
     with rivals.written() as program:
         step_s = min(program.take(1) for _ in range(CALIBRATIONS))
     return max(MINIMUM_STEPS, math.ceil(BLOCK_S / step_s))
 
 
 def take_turns(rivals: Rivals, block_steps: int, blocks: int, *, ours_first: bool) -> Turns:
-    """One pair of fresh processes. Who is started first has the choice of memory: that changes from pair to pair."""
+    """Measure one pair of fresh processes. The order of starting, which affects memory layout, alternates."""
     taken: dict[str, list[float]] = {"ours": [], "written": []}
     starts = {"ours": lambda: rivals.ours(block_steps, blocks + 1), "written": rivals.written}
     order = ("ours", "written") if ours_first else ("written", "ours")
@@ -122,7 +122,7 @@ def take_turns(rivals: Rivals, block_steps: int, blocks: int, *, ours_first: boo
 
 
 def why_unavailable(framework: Framework) -> str | None:
-    """Make its environment ready; if that cannot be done, why."""
+    """Build its environment; returns the reason if that fails."""
     environment = environment_of(framework)
     state = examined(environment)
     if state.state == "ready":

@@ -1,7 +1,7 @@
-"""Does `explain` name what holds a step back? Laws with one or two planted causes, run in law time by real processes.
+"""Does `explain` name what holds a step back? Laws with one or two planted causes run in law time, in real processes.
 
-The first finding has to name the planted cause; of two, the larger first and the other second. Shares of all causes are
-held against the law's own.
+The first finding has to name the planted cause; with two causes, the larger comes first and the other second. The
+shares of all causes are compared with those of the law.
 """
 
 from __future__ import annotations
@@ -20,22 +20,24 @@ from planted import CASES, Case, cases, study_of
 
 LEAST_NAMED = 0.95
 POINTS = 0.10
-"""Shares have to be within this of the truth."""
+"""Largest allowed difference between a share and the truth."""
 
 
 def explained(case: Case, folder: Path) -> Explanation:
-    """What Paceline says of the larger trial of a case."""
+    """Paceline's explanation of the larger trial of a case."""
     bench = Workbench(read_study(study_of(case)), folder)
     bench.run()
     for companion in companions_of(bench):
         Workbench(companion, folder).run()
-    return next(one for one in bench.snapshot().explanations if f".{case.workers}w" in one.trial)
+    return next(
+        explanation for explanation in bench.snapshot().explanations if f".{case.workers}w" in explanation.trial
+    )
 
 
-def judged(case: Case, found: Explanation) -> dict[str, Any]:
-    """Whether it was named right, and how far shares are off."""
-    named = [finding.cause for finding in found.findings[: len(case.planted)]]
-    off = {one.cause: float(one.best - case.truth.get(one.cause, 0.0)) for one in found.shares}
+def judged(case: Case, explanation: Explanation) -> dict[str, Any]:
+    """Whether the causes were named correctly, and how far the shares are off."""
+    named = [finding.cause for finding in explanation.findings[: len(case.planted)]]
+    off = {share.cause: float(share.best - case.truth.get(share.cause, 0.0)) for share in explanation.shares}
     worst = max(off, key=lambda cause: abs(off[cause]))
     return {
         "number": case.number,
@@ -46,7 +48,7 @@ def judged(case: Case, found: Explanation) -> dict[str, Any]:
         "worst": worst,
         "off": off[worst],
         "truth": {cause: case.truth[cause] for cause in case.planted},
-        "sentence": found.findings[0].sentence if found.findings else "",
+        "sentence": explanation.findings[0].sentence if explanation.findings else "",
     }
 
 

@@ -9,10 +9,12 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from paceline.stats.estimate import Estimate
+
 
 @dataclass(frozen=True, kw_only=True)
 class Claim:
-    """One claim and what was found."""
+    """One claim and its result."""
 
     name: str
     ratio: Mapping[str, float | None]
@@ -35,6 +37,11 @@ class Claim:
         }
 
 
+def with_ends(estimate: Estimate) -> dict[str, float | None]:
+    """An estimate as the ratio of a claim."""
+    return {"value": estimate.value, "low": estimate.low, "high": estimate.high}
+
+
 def parser(description: str) -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=description)
     made.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
@@ -46,7 +53,7 @@ def say(message: str) -> None:
 
 
 def publish(claims: Sequence[Claim], *, as_json: bool, **further: Any) -> int:
-    """Print all claims, and in JSON what else is given by name; 0 if every one holds."""
+    """Print all claims, in JSON with the additional values given by name. Returns 0 if every claim holds."""
     if as_json:
         print(json.dumps({"rows": [claim.to_json() for claim in claims], **further}, indent=1))
     else:

@@ -1,7 +1,7 @@
-"""The lab's claim about time dilation: n hosts held to 1/k of everything behave like n hosts that are k times slower.
+"""The lab's claim about time dilation: n hosts limited to 1/k of everything behave like n hosts k times slower.
 
-Runs studies/dilation.toml (or reads what is recorded of it) and prints the efficiency of two hosts at each k, and how
-far it is from that at k = 1. Dilated results may carry claims only where that bias is at most 10 %.
+Runs studies/dilation.toml (or reads its records) and prints the efficiency of two hosts at each k, and how far it is
+from that at k = 1. Dilated results may support claims only if that bias is at most 10 %.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.compare import gather
 from paceline.compare.runs import Runs
 from paceline.spec import load_study
@@ -21,21 +21,22 @@ BIAS = 0.10
 
 
 def claims_of(groups: list[Runs]) -> list[Claim]:
-    by_size = {(group.trial.cluster.hosts, group.trial.cluster.options["dilation"]): group for group in groups}
+    by_size = {(group.trial.cluster.hosts, group.trial.cluster.pace.dilation): group for group in groups}
     factors = sorted({dilation for _, dilation in by_size})
     efficiency = {k: _efficiency(by_size[1, k], by_size[2, k]) for k in factors}
     claims = []
     for k in factors:
         name = f"efficiency of 2 hosts at k = {k:g}"
-        ratio = ratio_interval(by_size[2, k].by_round("throughput"), by_size[1, k].by_round("throughput"))
-        interval = {"value": ratio.value / 2, "low": _half(ratio.low), "high": _half(ratio.high)}
-        claims.append(Claim(name=name, ratio=interval, claim="shown", holds=True, n=len(efficiency[k])))
+        speedup = ratio_interval(by_size[2, k].by_round("throughput"), by_size[1, k].by_round("throughput")).ratio
+        claims.append(
+            Claim(name=name, ratio=with_ends(speedup.times(0.5)), claim="shown", holds=True, n=len(efficiency[k]))
+        )
     for k in factors[1:]:
-        bias = ratio_interval(efficiency[k], efficiency[1.0])
+        bias = ratio_interval(efficiency[k], efficiency[1.0]).ratio
         claims.append(
             Claim(
                 name=f"bias at k = {k:g}: its efficiency ÷ that at k = 1",
-                ratio={"value": bias.value, "low": bias.low, "high": bias.high},
+                ratio=with_ends(bias),
                 claim=f"within {BIAS:.0%} of 1",
                 holds=abs(bias.value - 1) <= BIAS,
                 n=len(efficiency[k]),
@@ -44,14 +45,10 @@ def claims_of(groups: list[Runs]) -> list[Claim]:
     return claims
 
 
-def _efficiency(one: Runs, two: Runs) -> dict[int, float]:
-    """Round → throughput a worker among two over that of one alone."""
-    alone, together = one.by_round("throughput"), two.by_round("throughput")
+def _efficiency(one_host: Runs, two_hosts: Runs) -> dict[int, float]:
+    """Round → throughput per worker on two hosts ÷ that on one host."""
+    alone, together = one_host.by_round("throughput"), two_hosts.by_round("throughput")
     return {turn: together[turn] / alone[turn] / 2 for turn in together.keys() & alone.keys()}
-
-
-def _half(value: float | None) -> float | None:
-    return None if value is None else value / 2
 
 
 def main() -> int:

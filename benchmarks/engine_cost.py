@@ -1,9 +1,9 @@
-"""What an engine costs: the same training on two lab hosts, started by the lab itself, ssh, MPI, Slurm and Ray.
+"""The cost of an engine: the same training on two lab hosts, started by the lab itself, ssh, MPI, Slurm and Ray.
 
-Needs what `make test-engines` installs. Rounds are interleaved; the ratio is an engine's step over the lab's in the
-same round. Beside it stands the CPU time that the engine took from a host's share while the measured steps ran: all
-that the host's processes used, without the ranks' own. The user sits on a login node, so that Paceline itself is not
-part of it; what hosts run for Paceline (an agent that starts the rank and brings its events home) is.
+Needs what `make test-engines` installs. Rounds are interleaved; the ratio is an engine's step ÷ the lab's in the same
+round. The program also reports the CPU time that the engine took from a host's share during the measured steps: that
+of all processes of the host except the ranks. Paceline runs on a login node, so it is not included; the agent on each
+host, which starts the rank and sends its events back, is included.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ import numpy as np
 TESTS = Path(__file__).parent.parent / "tests"
 sys.path[:0] = [str(TESTS), str(TESTS / "engines")]
 
-from claims import Claim, parser, publish, say  # noqa: E402
+from claims import Claim, parser, publish, say, with_ends  # noqa: E402
 from engines.engine_rig import TRAINING, Hosts  # noqa: E402
 from engines.test_engines import Engine, by_mpi, by_ray, by_sbatch, by_ssh  # noqa: E402
 from paceline.folders import cache_root  # noqa: E402
@@ -46,14 +46,14 @@ ENGINES: dict[str, Callable[[Hosts], Engine]] = {"ssh": by_ssh, "mpi": by_mpi, "
 
 
 class HostCpu:
-    """CPU time of all processes of each host of the lab that this process owns, against the time of day."""
+    """CPU time of all processes of each host of this process's lab, over time."""
 
     def __init__(self) -> None:
         bases = cgroups.find_bases()
         assert bases is not None, "hosts are told apart by their control groups"
         self._folder = bases.cpu / f"{cgroups.PREFIX}.{cgroups.owner_of_this_process()}"
         self._used: dict[str, dict[int, float]] = {}
-        """By host and process; processes that ended keep what was seen last."""
+        """CPU time by host and process; a process that ended keeps its last value."""
         self._seen: dict[str, list[tuple[float, float]]] = {}
         self._over = threading.Event()
         self._thread = threading.Thread(target=self._watch)
@@ -93,11 +93,11 @@ class HostCpu:
 
 @dataclass
 class Seen:
-    """Steps of one engine, by round, and what its hosts used beside the ranks."""
+    """Step times of one engine, by round, and the CPU time that its hosts used besides the ranks."""
 
     step_s: dict[int, float] = field(default_factory=dict)
     beside: list[float] = field(default_factory=list)
-    """Of a core, by run and host that trains."""
+    """Shares of a core, one per run and training host."""
     login: list[float] = field(default_factory=list)
 
     def add(self, turn: int, record: Record, cpu: HostCpu) -> None:
@@ -129,7 +129,7 @@ def study(name: str, cluster: dict[str, Any]) -> dict[str, Any]:
 
 
 def by_lab(folder: Path) -> Record:
-    """The lab starts the ranks itself, on cores that may sleep as they may under an engine."""
+    """Run with ranks started by the lab itself, on cores that may sleep, as under an engine."""
     data = study("by-lab", {"site": "lab", "network": NETWORK, "lab": {"core_share": SHARE, "awake": False}})
     bench = Workbench(read_study(data), folder)
     bench.run()
@@ -137,7 +137,7 @@ def by_lab(folder: Path) -> Record:
 
 
 def by_engine(make: Callable[[Hosts], Engine], folder: Path) -> Record:
-    """An engine starts them, on hosts of the same kind that are up already."""
+    """Run with ranks started by an engine, on hosts of the same kind that are already up."""
     hosts = Hosts(folder, read_network(NETWORK), login_node=True, core_share=SHARE)
     try:
         engine = make(hosts)
@@ -151,21 +151,21 @@ def main() -> int:
     args = parser(__doc__ or "").parse_args()
     seen: dict[str, Seen] = {name: Seen() for name in ("lab", *ENGINES)}
     for turn in range(ROUNDS):
-        for name, mine in seen.items():
+        for name, engine_seen in seen.items():
             say(f"round {turn + 1}: {name}")
             with tempfile.TemporaryDirectory() as folder, HostCpu() as cpu:
                 record = by_lab(Path(folder)) if name == "lab" else by_engine(ENGINES[name], Path(folder))
-            mine.add(turn, record, cpu)
+            engine_seen.add(turn, record, cpu)
     claims = []
     for name in ENGINES:
-        ratio = ratio_interval(seen[name].step_s, seen["lab"].step_s)
+        test = ratio_interval(seen[name].step_s, seen["lab"].step_s)
         claims.append(
             Claim(
                 name=f"{name}'s step ÷ the lab's",
-                ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+                ratio=with_ends(test.ratio),
                 claim=f"within {WITHIN:.0%} of 1, or it is the engine's cost",
-                holds=abs(ratio.value - 1) <= WITHIN,
-                n=ratio.n_pairs,
+                holds=abs(test.ratio.value - 1) <= WITHIN,
+                n=test.n_pairs,
                 facts={
                     "cores_beside_a_rank": seen[name].beside,
                     "the_lab's": seen["lab"].beside,

@@ -1,6 +1,6 @@
-"""ResNet for CIFAR as a PyTorch user writes it, with a plain training loop: what Paceline's numbers are held against.
+"""ResNet for CIFAR as a PyTorch user writes it, with a plain training loop: Paceline's numbers are compared with it.
 
-Knows nothing of Paceline. `python handwritten_resnet.py DEPTH BATCH WARMUP STEPS` prints seconds a step.
+It does not use Paceline. `python handwritten_resnet.py DEPTH BATCH WARMUP STEPS` prints seconds per step.
 Runs inside the PyTorch environment.
 """
 

@@ -1,10 +1,10 @@
-"""One process of `overhead.py` (a): steps with and without Paceline's instrumentation, turn by turn.
+"""One process of `overhead.py` (a): alternating steps with and without Paceline's instrumentation.
 
-Runs inside the PyTorch environment on a job of Paceline's; prints instrumented ÷ bare for each pair of steps, and the
-share that writing a block adds. The same model, optimizer and batches in both: what differs is what Paceline adds to
-a step (laps, CPU clock, the hook on the last gradient, the loss kept) and, once in so many steps, to a block (turning
-laps into columns, writing the event line). Blocks are single steps: the shorter they are, the more alike are the two
-sides of a pair on a machine that is never quite quiet.
+Runs inside the PyTorch environment on a job of Paceline; prints instrumented ÷ bare for each pair of steps, and the
+share that writing a block adds. Both sides have the same model, optimizer and batches. They differ in what Paceline
+adds to a step (laps, CPU clock, the hook on the last gradient, keeping the loss) and, every few steps, to a block
+(turning laps into columns, writing the event line). Blocks are single steps: the shorter they are, the more similar
+are the conditions of the two sides of a pair on a machine that is never fully quiet.
 """
 
 import json

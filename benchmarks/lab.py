@@ -1,6 +1,6 @@
-"""The lab's own claims: how long it takes to set up, what it costs while idle, and how true its links are.
+"""The lab's own claims: how long it takes to set up, what it costs while idle, and how accurate its links are.
 
-Needs rights to make namespaces (root, or user namespaces); claims about links want a quiet machine.
+It needs the rights to make namespaces (root, or user namespaces); claims about links need a quiet machine.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ def cluster(hosts: int, network: Network | None = None) -> ClusterChoice:
 
 
 def set_up() -> Claim:
-    """The whole of `open`, the measurement of all links included, against the limit."""
+    """Claim on the time of `open`, including the measurement of all links."""
     times = []
     for _ in range(ROUNDS):
         site = LabSite()
@@ -53,7 +53,7 @@ def set_up() -> Claim:
 
 
 def idle(network: Network | None, name: str) -> Claim:
-    """CPU time of all processes of an idle lab over the time that passes; no other program counts."""
+    """Claim on the CPU time of all processes of an idle lab ÷ wall time; other programs are not counted."""
     site = LabSite()
     site.open(cluster(HOSTS, network), ports=1)
     ours = [psutil.Process(), *psutil.Process().children(recursive=True)]
@@ -68,8 +68,8 @@ def idle(network: Network | None, name: str) -> Claim:
 
 
 def truth(name: str, network: Network) -> list[Claim]:
-    """Achieved over asked, for bandwidth and round trip."""
-    found: dict[str, list[float]] = {"bandwidth": [], "round trip": []}
+    """Claims on achieved ÷ requested bandwidth and round trip."""
+    achieved: dict[str, list[float]] = {"bandwidth": [], "round trip": []}
     for _ in range(ROUNDS):
         site = LabSite()
         try:
@@ -77,11 +77,11 @@ def truth(name: str, network: Network) -> list[Claim]:
         except SiteError as error:
             say(f"{name} is refused: {error.message}")
             return []
-        for link in site.facts()["links"]:
+        for link in site.links():
             if link["asked_bytes_per_s"]:
-                found["bandwidth"].append(link["sent_bytes_per_s"] / link["asked_bytes_per_s"])
+                achieved["bandwidth"].append(link["sent_bytes_per_s"] / link["asked_bytes_per_s"])
             if link["asked_round_trip_s"]:
-                found["round trip"].append(link["round_trip_s"] / link["asked_round_trip_s"])
+                achieved["round trip"].append(link["round_trip_s"] / link["asked_round_trip_s"])
         site.close()
     return [
         _claim(
@@ -90,7 +90,7 @@ def truth(name: str, network: Network) -> list[Claim]:
             f"within {TRUE_WITHIN:.0%}",
             abs(statistics.median(ratios) - 1) <= TRUE_WITHIN,
         )
-        for what, ratios in found.items()
+        for what, ratios in achieved.items()
         if ratios
     ]
 

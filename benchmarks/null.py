@@ -1,7 +1,7 @@
-"""Does Paceline record what is true? The null framework in real time against its law, and its faults.
+"""Does Paceline record true times? The null framework in real time is compared with its law; its faults are checked.
 
-In law time the tests hold this exactly; here ranks really wait and really exchange bytes, so the machine has a say:
-a step never takes less than the law, and on a quiet machine little more.
+In law time the tests check this exactly. Here ranks wait and exchange bytes, so the machine has an influence: a step
+never takes less than the law, and on a quiet machine little more.
 """
 
 from __future__ import annotations
@@ -11,17 +11,17 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.compare import compare
 from paceline.frameworks.null import law_step_s
 from paceline.record import Record, summarize
 from paceline.spec import read_study
-from paceline.stats import mean_interval, plain_interval
+from paceline.stats import mean_interval
 from paceline.workbench import Workbench
 
 REPEATS = 5
 TOLERANCE = 0.05
-"""Recorded over law: sleeping ends late, sockets take time, and this is told to be a shared machine."""
+"""Allowed excess of recorded ÷ law: sleeping ends late, sockets take time, and the machine may be shared."""
 LAWS: dict[str, dict[str, Any]] = {
     "default": {},
     "half overlapped": {"overlap": 0.5},
@@ -55,20 +55,19 @@ def run(knobs: dict[str, Any], cluster: dict[str, Any], measure: dict[str, Any])
 
 
 def law_of(record: Record) -> dict[str, float]:
-    trial = record.trial
-    return law_step_s(
-        trial.framework.knobs, trial.workers, trial.workload.batch_per_worker, record.inputs["gradient_bytes"]
-    )
+    trial, gradient_bytes = record.trial, record.input_facts.gradient_bytes
+    assert gradient_bytes is not None
+    return law_step_s(trial.framework.knobs, trial.workers, trial.workload.batch_per_worker, gradient_bytes)
 
 
 def against_the_law(name: str, ratios: list[float], *, tolerance: float = TOLERANCE) -> Claim:
-    found = mean_interval(ratios)
+    ratio = mean_interval(ratios, unit="1")
     return Claim(
         name=name,
-        ratio={"value": found.value, "low": found.low, "high": found.high},
+        ratio=with_ends(ratio),
         n=len(ratios),
         claim=f"recorded ÷ law is at most {1 + tolerance:g}, and at least 1 but for rounding",
-        holds=found.value <= 1 + tolerance and min(ratios) >= 1 - 1e-3,
+        holds=ratio.value <= 1 + tolerance and min(ratios) >= 1 - 1e-3,
     )
 
 
@@ -78,26 +77,26 @@ def timing_claims() -> list[Claim]:
         say(f"null in real time: {label}")
         records = run(knobs, {"workers_per_host": [1, 2]}, {})
         for workers in (1, 2):
-            mine = [(r, s) for r in records if r.trial.workers == workers and r.ok and (s := summarize(r))]
+            measured = [(r, s) for r in records if r.trial.workers == workers and r.ok and (s := summarize(r))]
             claims.append(
                 against_the_law(
-                    f"step, {label}, {workers} worker(s)", [s.step_s / law_of(r)["step_s"] for r, s in mine]
+                    f"step, {label}, {workers} worker(s)", [s.step_s / law_of(r)["step_s"] for r, s in measured]
                 )
             )
             if workers == 2 and label == "default":
-                exchange = [r.ranks[0].facts["exchange_s"] / law_of(r)["exchange_s"] for r, _ in mine]
+                exchange = [(r.reported.exchange_s or 0.0) / law_of(r)["exchange_s"] for r, _ in measured]
                 claims.append(against_the_law("exchange, default, 2 workers", exchange, tolerance=2 * TOLERANCE))
         (row,) = (row for row in compare(records).rows if row.workers == 2)
         assert row.efficiency is not None
         law = law_of(next(r for r in records if r.trial.workers == 2))["efficiency"]
-        found = {key: getattr(row.efficiency, key) / law for key in ("value", "low", "high")}
+        efficiency = row.efficiency.times(1 / law)
         claims.append(
             Claim(
                 name=f"efficiency, {label}",
-                ratio=found,
+                ratio=with_ends(efficiency),
                 n=row.n_runs,
                 claim=f"recorded ÷ law within {TOLERANCE:.0%}",
-                holds=abs(found["value"] - 1) <= TOLERANCE,
+                holds=abs(efficiency.value - 1) <= TOLERANCE,
             )
         )
     return claims
@@ -113,11 +112,10 @@ def fault_claims() -> list[Claim]:
             record.outcome.kind.value == (outcome if record.trial.framework.knobs["fault"] == fault else "ok")
             for record in records
         ]
-        share = plain_interval([float(one) for one in right])
         claims.append(
             Claim(
                 name=f"outcome, {fault}",
-                ratio={"value": share.value, "low": None, "high": None},
+                ratio={"value": sum(right) / len(right), "low": None, "high": None},
                 n=len(right),
                 claim=f"recorded as {outcome}, and the other trial finishes",
                 holds=all(right) and len(right) == 4,

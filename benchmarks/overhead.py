@@ -1,7 +1,7 @@
-"""What measuring costs (about 10 minutes; wants a quiet machine).
+"""The cost of measuring. It takes about 10 minutes and needs a quiet machine.
 
-(a) instrumentation: bare and instrumented steps turn by turn inside one process, one ratio a process;
-(b) the recorded step time against a hand-written program, each in processes of its own, turn by turn;
+(a) instrumentation: alternating bare and instrumented steps inside one process, one ratio per process;
+(b) the recorded step time against a hand-written program, each in separate processes that alternate;
 (c) the host's CPU while workers measure.
 """
 
@@ -19,35 +19,36 @@ from typing import Any
 import numpy as np
 from scipy.stats import trim_mean
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.environments import cache_root
 from paceline.frameworks import load_framework
 from paceline.plan import Trial
 from paceline.plan.job import make_job
 from paceline.prepared import PreparedStudy, environment_of
-from paceline.record import Record, summarize
+from paceline.record import Record, fact, summarize
 from paceline.run.inputs import prepare_inputs
 from paceline.run.worker_source import worker_folder
 from paceline.sites import tether
-from paceline.sites.local import LocalSite, usable_cores
+from paceline.sites.local import LocalSite
+from paceline.sites.remote.agent.cores import usable_cores
 from paceline.spec import Study, read_study
-from paceline.stats import mean_interval, plain_interval, ratio_interval
+from paceline.stats import FEWEST_WITH_SPREAD, mean_interval, plain_interval, ratio_interval
 from paceline.workbench import Workbench
 from paceline.workloads import graph_of
 
 LIMIT = 1.01
 HALF_WIDTH = 0.01
 BATCH = 8
-"""Small, so that the step is short and what a step costs extra weighs most."""
+"""Small, so that the step is short and an added cost is most visible."""
 WARMUP = 10
 HERE = Path(__file__).parent
 TORCH = load_framework("torch")
 ENVIRONMENT = environment_of(TORCH)
 MODELS = ("resnet20", "resnet44")
 TRIMMED = 0.2
-"""Of the pairs of a process the most extreme on either side are left out: a disturbance hits one step of a pair."""
+"""Share of the pairs of a process left out at either end, because a disturbance affects one step of a pair."""
 SECONDS = 16.0
-"""Of alternating steps a process, however fast the machine is: it bounds the whole run."""
+"""Seconds of alternating steps per process, however fast the machine is: this bounds the whole run."""
 
 
 def study_of(model: str, steps: int, workers: list[int]) -> Study:
@@ -63,7 +64,7 @@ def study_of(model: str, steps: int, workers: list[int]) -> Study:
 
 
 def pinned(argv: list[str], env: dict[str, str], folder: Path) -> str:
-    """Run in the PyTorch environment, pinned to one core like a rank; what it prints."""
+    """Run a program in the PyTorch environment, pinned to one core like a rank; returns its output."""
     core = str(usable_cores()[0])
     command = [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), core, "--", *ENVIRONMENT.command(argv)]
     done = subprocess.run(command, env=env, cwd=folder, capture_output=True, text=True, check=False)
@@ -73,7 +74,7 @@ def pinned(argv: list[str], env: dict[str, str], folder: Path) -> str:
 
 
 def variables(trial: Trial, **extra: str) -> dict[str, str]:
-    """The environment that a rank of this trial gets, so that neither side has more threads than the other."""
+    """The environment variables of a rank of this trial, so that both sides have the same number of threads."""
     site = LocalSite()
     (process,) = TORCH.processes(trial, site.open(trial.cluster, ports=1))
     return {
@@ -85,10 +86,10 @@ def variables(trial: Trial, **extra: str) -> dict[str, str]:
     }
 
 
-def ratio_of(found: dict[str, Any]) -> float:
-    """One process's ratio: the middle of its pairs, and what writing blocks adds."""
-    middle = trim_mean(np.log(found["ratios"]), TRIMMED)
-    return float(np.exp(middle)) + float(found["write_share"])
+def ratio_of(measured: dict[str, Any]) -> float:
+    """The ratio of one process: the trimmed mean of its pairs, plus the share of writing blocks."""
+    middle = trim_mean(np.log(measured["ratios"]), TRIMMED)
+    return float(np.exp(middle)) + float(measured["write_share"])
 
 
 def instrumentation(model: str, processes: int) -> Claim:
@@ -118,16 +119,14 @@ def instrumentation(model: str, processes: int) -> Claim:
             printed = pinned([str(HERE / "instrumented_blocks.py"), str(SECONDS)], env, folder)
             ratios.append(ratio_of(json.loads(printed)))
             say(f"(a) {model} {number + 1}/{processes}: {ratios[-1]:.4f} in {time.monotonic() - began:.0f} s")
-    found = mean_interval(ratios)
-    assert found.low is not None
-    assert found.high is not None
-    half_width = (found.high - found.low) / 2
+    ratio = mean_interval(ratios, unit="1", least_runs=FEWEST_WITH_SPREAD)
+    low, high = ratio.interval
     return Claim(
         name=f"(a) instrumented ÷ bare, {model}",
         n=processes,
-        ratio={"value": found.value, "low": found.low, "high": found.high},
+        ratio=with_ends(ratio),
         claim=f"at most {LIMIT}, half-width at most {HALF_WIDTH}",
-        holds=found.value <= LIMIT and half_width <= HALF_WIDTH,
+        holds=ratio.value <= LIMIT and (high - low) / 2 <= HALF_WIDTH,
         facts={"processes": ratios},
     )
 
@@ -163,25 +162,31 @@ def against_hand_written(model: str, steps: int, rounds: int) -> tuple[Claim, li
         for side in (ours, theirs) if number % 2 == 0 else (theirs, ours):
             side(number)
         say(f"(b) {model} {number + 1}/{rounds}: {recorded[number] / written[number]:.4f}")
-    found = ratio_interval(recorded, written)
+    ratio = ratio_interval(recorded, written).ratio
     claim = Claim(
         name=f"(b) recorded ÷ hand-written, {model}",
         n=rounds,
-        ratio={"value": found.value, "low": found.low, "high": found.high},
+        ratio=with_ends(ratio),
         claim=f"the interval reaches below {LIMIT}",
-        holds=found.low is not None and found.low < LIMIT,
+        holds=ratio.low is not None and ratio.low < LIMIT,
         facts={"recorded_s": list(recorded.values()), "hand_written_s": list(written.values())},
     )
     return claim, records
 
 
+def _host_share(record: Record) -> float:
+    share = fact.number(fact.section(record.state, "during").get("host_cpu_fraction"))
+    assert share is not None
+    return share
+
+
 def host_cpu(records: list[Record]) -> Claim:
-    shares = [record.state["during"]["host_cpu_fraction"] for record in records]
-    found = plain_interval(shares)
+    shares = [_host_share(record) for record in records]
+    share = plain_interval(shares, unit="1", least_runs=FEWEST_WITH_SPREAD)
     return Claim(
         name="(c) host CPU ÷ one core while measuring",
         n=len(shares),
-        ratio={"value": found.value, "low": found.low, "high": found.high},
+        ratio=with_ends(share),
         claim="at most 0.01 in every run",
         holds=max(shares) <= 0.01,
         facts={"runs": shares},

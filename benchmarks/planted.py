@@ -1,7 +1,7 @@
-"""Cases with planted causes: laws of the null framework of which it is known what holds them back, and by how much.
+"""Cases with planted causes: laws of the null framework for which it is known what holds them back, and by how much.
 
-A case is made from its number alone. Its truth follows from the law's equations (docs/reference/null.md), not from what
-Paceline makes of its runs.
+A case is made from its number alone. Its truth follows from the law's equations (docs/reference/null.md), not from
+Paceline's analysis of its runs.
 """
 
 from __future__ import annotations
@@ -32,17 +32,17 @@ PLANTED = {
     THREADS: CONTENTION,
     FRAMEWORK: OVERHEAD,
 }
-"""What is planted → the cause that has to be named."""
+"""Planted effect → the cause that has to be named."""
 APART = 0.10
-"""Of two causes, the larger has to come first where they differ by so much."""
+"""Difference of two shares from which on the larger cause has to come first."""
 LEAST = 0.12
-"""Of the step: a smaller cause is not planted."""
+"""Smallest share of the step of a planted cause."""
 BATCH = 8
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Case:
-    """One law with what was planted in it."""
+    """One law with its planted causes."""
 
     number: int
     workers: int
@@ -54,7 +54,7 @@ class Case:
 
 
 def cases(count: int = CASES) -> list[Case]:
-    """The first of them, one and two causes in turn."""
+    """The first cases, with one and two causes alternating."""
     return [_case(number) for number in range(count)]
 
 
@@ -67,16 +67,16 @@ def _case(number: int) -> Case:
         law = _with(_base(generator), kinds, shares, workers)
         truth = shares_of(law, workers)
         planted = sorted((PLANTED[kind] for kind in kinds), key=lambda cause: -truth[cause])
-        found = [truth[cause] for cause in planted]
+        planted_shares = [truth[cause] for cause in planted]
         others = max(share for cause, share in truth.items() if cause not in (*planted, COMPUTE))
-        told_apart = len(found) == 1 or found[0] - found[1] >= APART
-        # A case in which chance planted something else as well, or nothing worth naming, is drawn anew.
-        if min(found) >= LEAST and told_apart and others <= min(found) - APART / 2:
+        told_apart = len(planted_shares) == 1 or planted_shares[0] - planted_shares[1] >= APART
+        # Draw again if the case by chance has another large cause as well, or no cause worth naming.
+        if min(planted_shares) >= LEAST and told_apart and others <= min(planted_shares) - APART / 2:
             return Case(number=number, workers=workers, law=law, planted=tuple(planted), truth=truth)
 
 
 def _base(generator: np.random.Generator) -> dict[str, Any]:
-    """A training that nothing holds back."""
+    """A compute-bound training."""
     compute = float(np.exp(generator.uniform(np.log(10e-3), np.log(80e-3))))
     return {
         "compute_s": compute * 0.3,
@@ -95,7 +95,7 @@ def _base(generator: np.random.Generator) -> dict[str, Any]:
 
 
 def _with(law: dict[str, Any], kinds: list[str], shares: np.ndarray[Any, Any], workers: int) -> dict[str, Any]:
-    """The law with these causes, which take about these parts of its step."""
+    """The law with these causes, which take about these shares of its step."""
     compute = law["compute_s"] + law["compute_per_sample_s"] * BATCH
     rest = compute + law["update_s"] + law["overhead_s"] + law["input_s"]
     step = rest / (1 - min(0.8, float(shares.sum())))
@@ -122,7 +122,7 @@ def _with(law: dict[str, Any], kinds: list[str], shares: np.ndarray[Any, Any], w
 
 
 def shares_of(law: Mapping[str, Any], workers: int) -> dict[str, float]:
-    """Where the step goes by the law, on the path of an ordinary worker and without jitter."""
+    """Where the step time goes by the law, on the path of an ordinary worker and without jitter."""
     crowding = law.get("crowding", 0.0)
     alone = law["compute_s"] + law["compute_per_sample_s"] * BATCH
     compute = alone * (1 + crowding)
@@ -144,7 +144,7 @@ def shares_of(law: Mapping[str, Any], workers: int) -> dict[str, float]:
 
 
 def study_of(case: Case, name: str = "planted") -> dict[str, Any]:
-    """The study that measures a case, as a TOML file would have it."""
+    """The study that measures a case, as the content of a TOML file."""
     return {
         "study": {"name": name, "question": "What holds it back?"},
         "workload": {"model": "lenet5", "batch_per_worker": BATCH},

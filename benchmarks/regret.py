@@ -1,8 +1,8 @@
-"""What is lost by following a recommendation that could not know the best configuration.
+"""The loss from following a recommendation that could not know the best configuration.
 
-Reads what is recorded of studies and runs nothing. In each contest (the best on a network, the framework at a size) the
-best that was measured is held out, calibrations are fitted without it, and a recommendation among the configurations of
-the contest is followed: it should be as good as the best, or lose no more than 5 %.
+It reads the records of studies and runs nothing. In each contest (the best on a network, the framework at a size) the
+best measured configuration is held out and calibrations are fitted without it. The recommendation among the
+configurations of the contest should then be as good as the best, or lose no more than 5 %.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
-from claims import Claim, parser, publish, say
-from paceline.recommend.candidates import Known, measured
+from claims import Claim, parser, publish, say, with_ends
+from paceline.recommend.candidates import Basis, measured
 from paceline.recommend.regret import GOOD_ENOUGH, Regret, contests, held_out
 from paceline.record.archive import unpack_archive
 from paceline.snapshot import Snapshot
@@ -25,27 +25,27 @@ from paceline.stats import ratio_interval
 
 
 def regrets(snapshot: Snapshot) -> list[Regret]:
-    """Of every contest of a study."""
-    known = snapshot.choices
+    """The regret of every contest of a study."""
+    basis = snapshot.basis
 
     @cache
-    def without(trial: str) -> Known:
+    def without(trial: str) -> Basis:
         rest = snapshot.without(trial)
-        # A calibration that is only kept knows what is held out.
+        # A stored calibration was fitted with what is held out.
         fitted = tuple(model.calibration for model in rest.models if model.evidence is not None)
-        return replace(rest.choices, calibrations=fitted)
+        return replace(rest.basis, calibrations=fitted)
 
-    found = []
-    for contest, rows in contests(measured(known)[0]).items():
+    contest_regrets = []
+    for contest, rows in contests(measured(basis)[0]).items():
         say(contest)
-        if (one := held_out(contest, rows, known, without)) is not None:
-            found.append(one)
-    return found
+        if (regret := held_out(contest, rows, basis, without)) is not None:
+            contest_regrets.append(regret)
+    return contest_regrets
 
 
 @contextmanager
 def store_of(place: Path) -> Iterator[Path]:
-    """The folder of a store; of an archive one that is gone afterwards."""
+    """The folder of a store; an archive is unpacked to a temporary one."""
     if place.is_dir():
         yield place
         return
@@ -54,15 +54,15 @@ def store_of(place: Path) -> Iterator[Path]:
         yield Path(made)
 
 
-def claim(one: Regret) -> Claim:
-    ratio = ratio_interval(one.best.rounds, one.chosen.rounds)
+def claim(regret: Regret) -> Claim:
+    ratio = ratio_interval(regret.best.rounds, regret.chosen.rounds).ratio
     return Claim(
-        name=one.contest,
-        ratio={"value": ratio.value, "low": ratio.low, "high": ratio.high},
+        name=regret.contest,
+        ratio=with_ends(ratio),
         claim=f"best ÷ chosen at most {1 + GOOD_ENOUGH}, or not told apart",
-        holds=one.holds,
-        n=one.configurations,
-        facts=one.to_json(),
+        holds=regret.holds,
+        n=regret.configurations,
+        facts=regret.to_json(),
     )
 
 
@@ -72,11 +72,11 @@ def main() -> int:
     made.add_argument("--store", default=".paceline", help="where records are, or an archive (default: %(default)s)")
     args = made.parse_args()
     with store_of(Path(args.store)) as folder:
-        found = [one for study in args.study for one in regrets(Snapshot.of(load_study(study), folder))]
-    if not found:
+        all_regrets = [regret for study in args.study for regret in regrets(Snapshot.of(load_study(study), folder))]
+    if not all_regrets:
         say("no contest: no study has two configurations that may be ranked, with two runs each")
         return 1
-    return publish([claim(one) for one in found], as_json=args.json)
+    return publish([claim(regret) for regret in all_regrets], as_json=args.json)
 
 
 if __name__ == "__main__":

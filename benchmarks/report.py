@@ -1,7 +1,7 @@
 """How large the HTML report of a study with a million samples is, and how long a browser takes to show it.
 
-Records are made from a seed and never ran: what is timed is the page. Chromium, from disk, a new profile for each load;
-from the start of the navigation to the end of `load`, by the browser's own clock.
+Records are made from a seed and were never run: only the page is timed. Chromium opens it from disk, with a new profile
+for each load. The time is from the start of the navigation to the end of `load`, by the browser's own clock.
 """
 
 from __future__ import annotations

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import asdict
 from pathlib import Path
 
 from paceline.environments import Environment, cache_root
@@ -35,15 +36,15 @@ SCRIPTS = {
     "keras-jax": "train_keras_jax.py",
     "keras-torch": "train_keras_torch.py",
 }
-"""Framework → the program that its documentation would have you write, in `handwritten`."""
+"""Framework → the program written after its documentation, in `handwritten`."""
 
 
 class ProgramError(PacelineError):
-    """One of the two programs ended or fell silent."""
+    """One of the two programs ended or does not answer."""
 
 
 class Program:
-    """A process that takes blocks of steps when asked (see `turns`)."""
+    """A process that takes blocks of steps on request (see `turns`)."""
 
     def __init__(self, name: str, process: subprocess.Popen[bytes], stderr: Path) -> None:
         self._name, self._process, self._stderr = name, process, stderr
@@ -53,7 +54,7 @@ class Program:
             raise ProgramError(f"{self._name} said {word!r} instead of ready")
 
     def take(self, steps: int) -> float:
-        """Seconds a step of a block."""
+        """Take a block; returns seconds per step."""
         assert self._process.stdin is not None
         try:
             self._process.stdin.write(f"{steps}\n".encode())
@@ -84,7 +85,7 @@ class Program:
 
 
 class Rivals:
-    """Ours and the hand-written program of one trial, in processes of their own."""
+    """Our program and the hand-written one for a trial, in separate processes."""
 
     def __init__(self, framework: Framework, environment: Environment, trial: Trial, folder: Path) -> None:
         self._framework, self._environment, self._trial, self._folder = framework, environment, trial, folder
@@ -109,7 +110,7 @@ class Rivals:
 
     @contextmanager
     def written(self) -> Iterator[Program]:
-        """The hand-written program, warm."""
+        """The hand-written program, warmed up."""
         script = SCRIPTS[self._framework.name]
         workload, measure = self._trial.workload, self._trial.measure
         argv = [f"handwritten/{script}", workload.model, str(workload.batch_per_worker), str(measure.warmup_steps)]
@@ -118,9 +119,9 @@ class Rivals:
 
     @contextmanager
     def ours(self, block_steps: int, blocks: int) -> Iterator[Program]:
-        """Our adapter, warm, with as many blocks of as many steps ahead of it."""
+        """Our adapter, warmed up, with so many blocks of so many steps to take."""
         job = self._folder / "job.json"
-        measure = {**self._job["measure"], "steps": block_steps * blocks}
+        measure = {**asdict(self._trial.measure), "steps": block_steps * blocks}
         job.write_text(json.dumps({**self._job, "measure": measure}), encoding="utf-8")
         env = {
             "PYTHONPATH": str(worker_folder(cache_root())),

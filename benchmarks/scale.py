@@ -1,8 +1,8 @@
-"""How `plan`, `compare` and `report --html` grow with a store: 100 trials × 10 runs, then 1 000 trials × 10 runs.
+"""How time and memory of `plan`, `compare` and `report --html` grow with a store: 100 and 1 000 trials × 10 runs.
 
-Records are made from a seed and never ran; they are stored like real ones, with 30 steps of each rank, the meter and
-6 KB of facts, in a folder that is removed. The commands are the real ones, each in a process of its own: wall
-time from start to exit, the median of several, and the peak of its resident memory.
+Records are made from a seed and were never run. They are stored like real ones, with 30 steps of each rank, the meter
+and 6 KB of facts, in a folder that is removed afterwards. The commands are the real ones, each in a separate process.
+Measured are the wall time from start to exit, as the median of several runs, and the peak of resident memory.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from records import make_record  # noqa: E402
 
 RUNS, STEPS, WARMUP = 10, 28, 2
 TURNS = 3
-"""Times that each command is run; the median counts."""
+"""How often each command is run; the median counts."""
 MOST_S: Mapping[str, float] = {"plan": 1.0, "compare": 5.0, "report": 10.0}
-"""On the larger store, from the start of the process to its end."""
+"""Limits on the larger store, from the start of the process to its end."""
 MOST_BYTES = 500e6
 MOST_GROWTH = 12.0
-"""For ten times as many trials: as they grow, with a fifth on top."""
+"""Allowed growth for ten times as many trials: proportional, plus a fifth."""
 
 STUDY = """
 [study]
@@ -81,9 +81,9 @@ class Row:
     seconds: float
     peak_bytes: int
     growth: float | None
-    """Seconds over those on the smaller store; None on the smaller store itself."""
+    """Seconds ÷ those on the smaller store; None on the smaller store itself."""
     holds: bool
-    """Whether it keeps within the limits; the smaller store has none."""
+    """Whether it is within the limits; the smaller store has none."""
 
 
 def main() -> int:
@@ -155,7 +155,7 @@ PADDING = {f"VARIABLE_{number}": "a value as long as those that ranks are starte
 
 
 def measured(name: str, study: Path, store: Path, runs: int, smaller: Row | None) -> Row:
-    """The command a few times, and whether it keeps within its limits."""
+    """Run the command a few times; returns whether it is within its limits."""
     words = [name, str(study), "--store", str(store)]
     if name == "report":
         words += ["--html", str(study.with_suffix(".html"))]
@@ -175,8 +175,8 @@ with open("/proc/self/status") as status, open(sys.argv[1], "w") as peak:
     peak.write(next(line.split()[1] for line in status if line.startswith("VmHWM")))
 sys.exit(code)
 """
-"""The command, which tells its own peak at the end: what the system counts for a child includes the memory of the
-parent at the moment in which it was forked."""
+"""The command, which reports its own peak at the end. The system's count for a child includes the memory of the
+parent at the moment of the fork."""
 
 
 def once(words: Sequence[str], peak: Path) -> tuple[float, int]:

@@ -1,8 +1,8 @@
-"""How two programs take turns: `adapters.py` hands out blocks of steps, and one of them at a time computes.
+"""How two programs take turns: `adapters.py` requests blocks of steps, and one program at a time computes.
 
-A program says "ready" once it is warm. Then a line with a number of steps comes in on stdin, the program takes them
-all, and a line with seconds a step goes out. At the end of stdin the program ends. Standard library only, any Python
-from 3.8 on.
+A program prints "ready" once it is warm. Then it reads a number of steps from a line of stdin, takes them all, and
+prints a line with seconds per step. At the end of stdin the program ends. It uses the standard library only and runs
+on any Python from 3.8 on.
 """
 
 from __future__ import annotations
@@ -14,15 +14,15 @@ from typing import Callable, Iterator  # noqa: UP035  as Python 3.8 has them
 
 
 class Turns:
-    """This program's side of it."""
+    """The side of the measured program."""
 
     def __init__(self) -> None:
         self._answers = os.fdopen(os.dup(1), "w", buffering=1)
-        # Frameworks print; what they print must not be taken for an answer.
+        # Frameworks print; their output must not be mistaken for an answer.
         os.dup2(2, 1)
 
     def asked(self) -> Iterator[int]:
-        """Sizes of the blocks to take, for as long as somebody asks."""
+        """Sizes of the requested blocks, until stdin ends."""
         self._answers.write("ready\n")
         # Not by iteration, which would read ahead.
         for line in iter(sys.stdin.readline, ""):
@@ -33,7 +33,7 @@ class Turns:
 
 
 def take_turns(step: Callable[[int], None], wait: Callable[[], None], warmup: int) -> None:
-    """Warm up, then take blocks of steps as they are asked for.
+    """Warm up, then take blocks of steps on request.
 
     Args:
         step: takes step `number`; may return before it is done.
@@ -53,5 +53,5 @@ def take_turns(step: Callable[[int], None], wait: Callable[[], None], warmup: in
         taken += count
     sys.stdout.flush()
     sys.stderr.flush()
-    # Frameworks keep threads that can hang in interpreter shutdown; everything was said.
+    # Frameworks keep threads that can hang in interpreter shutdown; all results are printed by now.
     os._exit(0)

@@ -1,8 +1,8 @@
-"""Does `explain` name what holds real training back, and does its advice bring what it says? PyTorch in the lab.
+"""Does `explain` name what holds real training back, and does its advice gain what it predicts? PyTorch in the lab.
 
-Four things are done to a training: a slow link, a host at half speed, an input pipeline that starves it, more threads
-than cores. Each has to be the first finding; then what the finding says is done, and the throughput has to rise by what
-was predicted, within its interval. Needs root, as the lab does.
+Training is held back in four ways: a slow link, a host at half speed, an input pipeline that is too slow, more threads
+than cores. Each has to be the first finding. Then its advice is followed, and the throughput has to rise as predicted,
+within the interval. Needs root, as the lab does.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from claims import Claim, parser, publish, say
+from claims import Claim, parser, publish, say, with_ends
 from paceline.campaigns import companions_of
 from paceline.explain.finding import Finding
 from paceline.model.equations.terms import BANDWIDTH, CONTENTION, INPUT, STRAGGLER
@@ -31,14 +31,14 @@ LATER = 1000
 
 @dataclass(frozen=True, kw_only=True)
 class Planted:
-    """What is done to a training, and what undoes it."""
+    """A way to hold training back, and what undoes it."""
 
     name: str
     cause: str
-    """That has to be named."""
+    """The cause that has to be named."""
     study: Mapping[str, Mapping[str, Any]]
     undone: Mapping[str, Mapping[str, Any]]
-    """What the study becomes when the advice is followed, where the finding itself cannot say it as keys."""
+    """Changes to the study that follow the advice, if the finding cannot express them as keys."""
 
 
 def _study(workload: Mapping[str, Any], cluster: Mapping[str, Any], lab: Mapping[str, Any]) -> dict[str, Any]:
@@ -69,7 +69,7 @@ CASES = (
         cause=INPUT,
         undone={},
         study=_study(
-            # Little to compute and little to send for each sample that is read.
+            # Little computation and little communication for each sample that is read.
             {
                 "model": "mlp",
                 "mlp": {"hidden": [[64]]},
@@ -109,9 +109,9 @@ def changed(data: Mapping[str, Any], finding: Finding, undone: Mapping[str, Mapp
 
 
 def throughputs(records: list[Record]) -> dict[int, float]:
-    """Round → samples a second, of runs on two hosts."""
-    mine = [record for record in records if record.ok and record.trial.cluster.hosts == HOSTS]
-    return {record.repeat: summary.throughput for record in mine if (summary := summarize(record))}
+    """Round → samples per second, for runs on two hosts."""
+    on_all_hosts = [record for record in records if record.ok and record.trial.cluster.hosts == HOSTS]
+    return {record.repeat: summary.throughput for record in on_all_hosts if (summary := summarize(record))}
 
 
 def judged(case: Planted, folder: Path) -> dict[str, Any]:
@@ -119,13 +119,13 @@ def judged(case: Planted, folder: Path) -> dict[str, Any]:
     for companion in companions_of(bench):
         Workbench(companion, folder).run()
     snapshot = bench.snapshot()
-    found = next(one for one in snapshot.explanations if ".2h" in one.trial)
-    first = found.findings[0]
+    explanation = next(explanation for explanation in snapshot.explanations if ".2h" in explanation.trial)
+    first = explanation.findings[0]
     expected = first.change.gain if first.change else None
     after = measured(changed(case.study, first, case.undone), folder)
     before, then = throughputs(snapshot.records), throughputs(after.snapshot().records)
-    # What came later shares no rounds with what came before.
-    gain = ratio_interval({LATER + repeat: value for repeat, value in then.items()}, before)
+    # Runs after the change share no rounds with those before.
+    gain = ratio_interval({LATER + repeat: value for repeat, value in then.items()}, before).ratio
     within = expected is not None and bool(expected.contains(gain.value))
     return {
         "name": case.name,
@@ -134,10 +134,10 @@ def judged(case: Planted, folder: Path) -> dict[str, Any]:
         "sentence": first.sentence,
         "do": first.change.words if first.change else "",
         "expected": expected.to_json() if expected else None,
-        "gain": {"value": gain.value, "low": gain.low, "high": gain.high},
+        "gain": with_ends(gain),
         "within": within,
         "runs": len(then),
-        "shares": {share.cause: share.best for share in found.shares},
+        "shares": {share.cause: share.best for share in explanation.shares},
     }
 
 

@@ -1,8 +1,8 @@
-"""Brings into the site what pages link to outside of docs/: a hook of MkDocs, used by `make docs`.
+"""Adds to the site the files outside of docs/ that pages link to: a hook of MkDocs, used by `make docs`.
 
-ARCHITECTURE.md, a study or a program is linked on a page by its place in the repository, which is right on GitHub and
-in an editor. In the site such a file is a page under `repository/`: Markdown as it is, anything else as a listing.
-Links are turned to where the pages are in the site.
+Pages link to ARCHITECTURE.md, a study or a program by its place in the repository, which works on GitHub and in an
+editor. In the site such a file is a page under `repository/`: Markdown as it is, anything else as a listing. Links are
+rewritten to the places of these pages.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
 
 
 def on_page_markdown(markdown: str, page: Page, config: MkDocsConfig, files: Files) -> str:  # noqa: ARG001  MkDocs names them
-    """Turn links to where pages are in the site; leave nothing in a code fence but its language."""
+    """Rewrite links to the places of pages in the site; remove everything but the language from code fences."""
     here = posixpath.dirname(page.file.src_uri)
     origin = _origin(page.file.src_uri)
 
@@ -78,7 +78,7 @@ def _listed(folder: Path) -> list[Path]:
 
 
 def _target(page: Path, link: str) -> Path:
-    """The file behind a relative link; of a folder, the page that speaks for it."""
+    """The file behind a relative link; for a folder, its index page."""
     path = Path(os.path.normpath(page.parent / link))
     if path.is_dir():
         return next((path / name for name in ("index.md", "README.md") if (path / name).exists()), path)
@@ -91,13 +91,13 @@ def _title(page: Path) -> str:
 
 
 def _is_brought(path: Path) -> bool:
-    """Whether a file needs a page made for it: pages and pictures of docs/ are in the site already."""
+    """Whether a page has to be made for a file; pages and pictures of docs/ are in the site already."""
     inside = path.is_relative_to(DOCS) and path.suffix in {".md", *PICTURES}
     return not inside and path.is_relative_to(ROOT)
 
 
 def _place(path: Path) -> str:
-    """Where a file of the repository is in the site, as MkDocs counts: from docs/."""
+    """Place of a file of the repository in the site, relative to docs/ as in MkDocs."""
     if not _is_brought(path):
         return path.relative_to(DOCS).as_posix()
     place = f"repository/{path.relative_to(ROOT).as_posix()}"
@@ -107,7 +107,7 @@ def _place(path: Path) -> str:
 
 
 def _origin(src_uri: str) -> Path:
-    """The file of the repository that a page of the site was made of."""
+    """The file of the repository from which a page of the site was made."""
     if not src_uri.startswith("repository/"):
         return DOCS / src_uri
     path = ROOT / src_uri.removeprefix("repository/")

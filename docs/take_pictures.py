@@ -1,7 +1,7 @@
-"""Take the pictures in docs/pictures from our own validation records: of pages in Chromium, of one figure as SVG.
+"""Take the pictures in docs/pictures from our own validation records: pages in Chromium, and one figure as SVG.
 
-Run it by hand after changing how a page looks, and look at what comes out: .venv/bin/python docs/take_pictures.py
-(`make test-browser` installs what it needs). tests/unit/test_docs.py says when pictures are out of date.
+Run it by hand after changing how a page looks, and look at the pictures: .venv/bin/python docs/take_pictures.py
+(`make test-browser` installs what it needs). tests/unit/test_docs.py fails when pictures are out of date.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ WIDE, NARROW = 1100, 400
 
 
 def looks() -> str:
-    """Checksum of what a page looks like: a page of records that never happened, as a browser would get it.
+    """Checksum of how a page looks: a page of made-up records, as a browser would get it.
 
     It changes with styles, figures, sections and words, and stays when code is only moved or renamed. Numbers count to
     three digits, because the last ones differ between versions of SciPy.

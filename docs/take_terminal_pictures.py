@@ -1,6 +1,6 @@
-"""Take the pictures of the terminal in docs/pictures: what `paceline compare` prints of our own validation records.
+"""Take the pictures of the terminal in docs/pictures: what `paceline compare` prints for our own validation records.
 
-Run it by hand after changing what the terminal shows, and look at what comes out:
+Run it by hand after changing what the terminal shows, and look at the pictures:
 .venv/bin/python docs/take_terminal_pictures.py [--png FOLDER]. With --png it also draws, with Chromium, pictures that
 nobody commits: 80 and 160 columns, light, dark, without colour, and what a pipe gets.
 """
@@ -78,9 +78,9 @@ THEMES = {"light": LIGHT, "dark": SVG_EXPORT_THEME}
 
 
 def printed(folder: Path, columns: int) -> str:
-    """What the command prints at a width, without colour: what a pipe gets."""
-    found = Snapshot.of(load_study(folder / "frameworks.toml"), folder / "store").comparison
-    return results_text(found, columns)
+    """The output of the command at a width, without colour, as on a pipe."""
+    comparison = Snapshot.of(load_study(folder / "frameworks.toml"), folder / "store").comparison
+    return results_text(comparison, columns)
 
 
 def picture(text: str, theme: TerminalTheme, columns: int, *, colour: bool = True) -> str:

@@ -25,7 +25,7 @@ from paceline.model.fitting.fit import family_of
 from paceline.model.fitting.observe import Manner, conditions_of
 from paceline.plan import Catalog, Trial
 from paceline.plan.capabilities import Capabilities, Knob, SiteLimits, Strategy
-from paceline.recommend.candidates import Candidate, Known
+from paceline.recommend.candidates import Basis, Candidate
 from paceline.record import Record
 from paceline.spec import read_study
 from paceline.stats.known_by import MEASURED, MODELLED
@@ -146,10 +146,10 @@ def known_from(
     where: Catalog | None = None,
     fairness: Fairness | None = None,
     **fields: Any,
-) -> Known:
+) -> Basis:
     trials = list({record.trial.id: record.trial for record in records}.values())
     proofs = fairness or Fairness()
-    return Known(
+    return Basis(
         study=study_of(trials),
         comparison=compare(records, trials=trials, fairness=proofs),
         runs=tuple(gather(records, trials)),
@@ -166,10 +166,11 @@ def known(
     knobs: Sequence[Mapping[str, Any]] = ({},),
     batches: Sequence[int] = (8, 16),
     calibrated: Mapping[str, Any] | None = None,
-) -> Known:
+) -> Basis:
     """One family for each setting of the knobs."""
     families = [
-        [trial_of(one, workers=workers, batch=batch) for workers, batch in product((1, 2), batches)] for one in knobs
+        [trial_of(settings, workers=workers, batch=batch) for workers, batch in product((1, 2), batches)]
+        for settings in knobs
     ]
     records = records_of(trial for family in families for trial in family)
     return known_from(
@@ -181,6 +182,6 @@ def candidate(value: float, spread: float = 0.05, *, by: str = MODELLED, **chang
     """With an interval of so much in either direction."""
     trial = trial_of(**changes)
     runs = Runs(trial=trial, machine="here", fingerprint=None, measured=(), failed=(), retried=0)
-    found = promised(value, value / (1 + spread), value * (1 + spread))
+    throughput = promised(value, value / (1 + spread), value * (1 + spread))
     assert by != MEASURED
-    return Candidate(trial=trial, throughput=found, by=by, runs=runs)
+    return Candidate(trial=trial, throughput=throughput, by=by, runs=runs)

@@ -39,10 +39,10 @@ def run_all(framework: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, 
     return {str(record.trial.workload.options["operation"]): record for record in bench.snapshot().records}
 
 
-def assert_measured(found: dict[str, Record], operations: set[str], library: str, *, ranks: int = 2) -> None:
+def assert_measured(records: dict[str, Record], operations: set[str], library: str, *, ranks: int = 2) -> None:
     """Every operation ended well, its results verified, with a time for each rank, round and size."""
-    assert set(found) == operations
-    for operation, record in found.items():
+    assert set(records) == operations
+    for operation, record in records.items():
         assert record.ok, (operation, record.outcome)
         assert {(rank.facts["library"], rank.facts["verified"]) for rank in record.ranks} == {(library, True)}
         assert record.samples is not None

@@ -28,9 +28,9 @@ class KerasRig(Rig):
 
     def job(self, graph: Graph, **changed: Any) -> dict:
         """As for PyTorch, with the knobs of Keras on this backend, `strategy`, `devices` and `evidence`."""
-        known = self.framework.capabilities
-        knobs = {name: changed.pop(name, knob.default) for name, knob in known.knobs.items()}
-        strategy = changed.pop("strategy", known.data_parallel)
+        capabilities = self.framework.capabilities
+        knobs = {name: changed.pop(name, knob.default) for name, knob in capabilities.knobs.items()}
+        strategy = changed.pop("strategy", capabilities.data_parallel)
         devices, evidence = changed.pop("devices", 1), changed.pop("evidence", False)
         framework = {"name": self.framework.name, "module": self.framework.module, "strategy": strategy, "knobs": knobs}
         job = super().job(graph, **changed) | {"framework": framework, "devices": devices}

@@ -1,12 +1,16 @@
-"""Oracles of the model: steps as events, which know nothing of its formulas, and the plain form of an overlapped step."""
+"""Oracles of the model: steps as events, which know nothing of its formulas, and the closed form of unequal workers."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 
-from paceline.model.equations.recurrence import closed, last_end
-from paceline.model.equations.simulate import SharedLink, Simulation, Stream, Task
-from paceline.model.equations.step import Floats, Messages, Profile, Terms
+import numpy as np
+
+from paceline.model.equations.arrays import Floats
+from paceline.model.equations.ready import Buckets, Ready
+from paceline.model.equations.recurrence import last_end
+from paceline.model.equations.simulate import Job, SharedLink, Simulation, Stream, Task
 
 
 def jobs_on_one_link(compute_s: Sequence[float], carry_s: Sequence[float], *, steps: int) -> list[float]:
@@ -44,8 +48,47 @@ def asynchronous_steps(compute_s: float, latency_s: float, busy_s: float, *, wor
     return sum(taken) / workers / (steps - steps // 2)
 
 
-def overlapped(profile: Profile, messages: Messages, costs_s: Floats) -> Terms:
-    """A synchronous data-parallel step whose messages are sent while the backward pass goes on."""
-    end = last_end(messages.ready_s, costs_s)
-    exposed = max(0.0, end - profile.backward_total_s)
-    return closed(profile, exposed_s=exposed, communication_s=float(costs_s.sum()))
+@dataclass(frozen=True, kw_only=True)
+class Layers:
+    """A step of one worker, layer by layer from input to output, and what it takes to send its messages."""
+
+    forward_s: Floats
+    backward_s: Floats
+    gradient_bytes: Floats
+    latency_s: float
+    """Seconds of latency per message."""
+    byte_s: float
+    """Seconds per byte."""
+    buckets: Buckets
+
+    @property
+    def ready(self) -> Ready:
+        """Gradients in the order of the backward pass, last layer first."""
+        has_gradient = self.gradient_bytes[::-1] > 0
+        fractions = (np.cumsum(self.backward_s[::-1]) / self.backward_s.sum())[has_gradient]
+        return Ready(
+            fractions=tuple(fractions.tolist()),
+            bytes=tuple(self.gradient_bytes[::-1][has_gradient].tolist()),
+            measured=True,
+        )
+
+    def job(self, slowness: Sequence[float] = (1.0,)) -> Job:
+        """The step as tasks for the event simulation."""
+        ready = self.ready
+        messages = ready.bucketed(self.buckets)
+        return Job(
+            before_s=float(self.forward_s.sum()),
+            backward_s=float(self.backward_s.sum()),
+            ready_s=np.array(ready.of_messages(messages)) * self.backward_s.sum(),
+            latencies_s=np.full(len(messages), self.latency_s),
+            carried_s=self.byte_s * np.array(messages),
+            slowness=tuple(slowness),
+        )
+
+
+def unequal_step(job: Job) -> float:
+    """Closed form of a step of workers that are all different: each message waits for the slowest worker."""
+    slowness = np.array(job.slowness)
+    ready = ((job.before_s + job.ready_s[None, :]) * slowness[:, None]).max(axis=0)
+    computed = (job.before_s + job.backward_s) * slowness.max()
+    return max(float(computed), float(last_end(ready, job.latencies_s + job.carried_s)))

@@ -15,7 +15,7 @@ from typing import Any
 from paceline.datasets.synthetic import write_synthetic
 from paceline.frameworks.base import WORKER_ARGV
 from paceline.frameworks.torch import TORCH
-from paceline.sites.remote.agent import free_ports
+from paceline.sites.remote.agent.ports import free_ports
 from paceline.workloads import Graph
 from paceline.workloads.weights import write_initial_weights
 
@@ -125,5 +125,5 @@ def read_events(folder: Path, rank: int) -> list[dict]:
 
 
 def only(events: list[dict], kind: str) -> dict:
-    (found,) = [event for event in events if event["event"] == kind]
-    return found
+    (event_of_kind,) = [event for event in events if event["event"] == kind]
+    return event_of_kind

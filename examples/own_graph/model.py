@@ -1,7 +1,7 @@
-"""A model of my own: a small convolutional network, built of Paceline's layer kinds.
+"""My own model: a small convolutional network, built from Paceline's layer kinds.
 
-paceline run study.toml            in every framework of the study, each with its own native layers
-python model.py                    what it consists of
+paceline run study.toml            trains it in every framework of the study, each with its own native layers
+python model.py                    prints its layers
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from paceline.workloads.graph import INPUT, Graph, Input, Sgd
 
 
 def graph(*, width: int = 16, blocks: int = 2, num_classes: int = 10) -> Graph:
-    """`blocks` of convolution, batch norm and ReLU, each twice as wide and half as large as the one before."""
+    """Build `blocks` of convolution, batch norm and ReLU, each twice as wide and half as large as the one before."""
     net = GraphBuilder("own_cnn", Input(kind="image", shape=(3, 32, 32), classes=num_classes))
     x = INPUT
     for number in range(blocks):

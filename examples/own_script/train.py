@@ -1,8 +1,8 @@
-"""An ordinary PyTorch program that knows nothing of Paceline.
+"""An ordinary PyTorch program that does not use Paceline.
 
 python train.py                                        one process
-torchrun --nproc-per-node 2 train.py                   two, with DistributedDataParallel
-paceline run study.toml                                measured
+torchrun --nproc-per-node 2 train.py                   two processes, with DistributedDataParallel
+paceline run study.toml                                measures it
 """
 
 import argparse
@@ -24,7 +24,7 @@ def make_data(samples: int = 1024, features: int = 64, classes: int = 10) -> Ten
 
 def main() -> None:
     parser = argparse.ArgumentParser()
-    parser.add_argument("--batch", type=int, default=32, help="samples a process and step")
+    parser.add_argument("--batch", type=int, default=32, help="samples per process and step")
     parser.add_argument("--hidden", type=int, default=256)
     parser.add_argument("--epochs", type=int, default=3)
     args = parser.parse_args()

@@ -1,7 +1,7 @@
 """A training program without any deep-learning framework, which marks its steps. It runs with and without Paceline.
 
 python train_marked.py             needs paceline-worker: pip install ../../packaging/worker
-paceline run marked.toml           measured, with its phases
+paceline run marked.toml           measures it, with its phases
 """
 
 import argparse

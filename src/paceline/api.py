@@ -127,7 +127,7 @@ def predict(
     from paceline.model.forecast import predict as model  # noqa: PLC0415  loaded on use, as above
     from paceline.model.forecast.what_if import changed, parse_changes  # noqa: PLC0415
 
-    asked = model.conditions_for(
+    conditions = model.conditions_for(
         calibration,
         workers=workers,
         workers_per_host=workers_per_host,
@@ -135,4 +135,4 @@ def predict(
         bandwidth=bandwidth,
         latency_s=latency_s,
     )
-    return model.predict(*changed(calibration, asked, parse_changes(what_if) if what_if else []))
+    return model.predict(*changed(calibration, conditions, parse_changes(what_if) if what_if else []))

@@ -1,6 +1,6 @@
-"""Runs that follow from what is known: those that teach the model, and those that try a recommendation.
+"""Runs that follow from what is known: measurements for the performance model, and trials of a recommendation.
 
-Joins the workbench, which acts, with the stages after the record, which only propose.
+This module joins the workbench, which acts, with the stages after the record, which only propose.
 """
 
 from __future__ import annotations
@@ -32,15 +32,16 @@ from paceline.workbench import Watcher, Workbench
 
 
 def companions_of(bench: Workbench) -> list[Study]:
-    """What a calibration needs measured besides the study itself."""
-    capabilities = {name: known for name, known in bench.prepared.catalog.capabilities.items() if name != REFERENCE}
+    """The studies that must be measured for a calibration besides the study itself."""
+    frameworks = bench.prepared.catalog.capabilities
+    capabilities = {name: frameworks[name] for name in frameworks if name != REFERENCE}
     return companions(bench.prepared.study, capabilities, bench.prepared.trials)
 
 
 def measure_for_model(bench: Workbench, watcher: Watcher, budget: Budget) -> None:
-    """Run the study, its companions, and within the budget what would teach the model most.
+    """Run the study, its companions and, within the budget, the runs that improve the model most.
 
-    The model is kept after every round, so that little is lost when somebody interrupts it.
+    The model is stored after every round, so that little is lost if the user interrupts.
     """
     for companion in companions_of(bench):
         watcher.say(f"for the model: {companion.name}")
@@ -51,10 +52,10 @@ def measure_for_model(bench: Workbench, watcher: Watcher, budget: Budget) -> Non
         keep_models(snapshot)
         measured_models = [(model.evidence, model.calibration) for model in snapshot.models if model.evidence]
         study, cores = bench.prepared.study, bench.prepared.catalog.site.cores_per_host
-        wanted = next_run(measured_models, study, cores)
-        if wanted is None:
+        most_useful = next_run(measured_models, study, cores)
+        if most_useful is None:
             return None
-        axes, reason = wanted
+        axes, reason = most_useful
         return Proposal(study=replace(study, axes={**study.axes, **axes}, of_models={}), reason=reason)
 
     further = bool(budget.seconds) and not bench.prepared.study.of_collectives
@@ -62,7 +63,7 @@ def measure_for_model(bench: Workbench, watcher: Watcher, budget: Budget) -> Non
 
 
 def keep_models(snapshot: Snapshot) -> list[Calibration]:
-    """Keep the model of every family that was measured, as its calibration.
+    """Store the calibration of every family that was measured.
 
     Raises:
         PacelineError: nothing is recorded.
@@ -79,48 +80,55 @@ def keep_models(snapshot: Snapshot) -> list[Calibration]:
     return calibrations
 
 
+def _learned(bench: Workbench) -> Snapshot:
+    """Keeps the models of what is recorded now, and returns a snapshot that uses them without fitting again."""
+    keep_models(bench.snapshot())
+    return bench.snapshot()
+
+
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Recommended:
-    """Advice, and what became of what was tried for it."""
+    """Advice, and the outcomes of the runs that were made for it."""
 
     advice: Advice
     snapshot: Snapshot
-    """What the advice rests on."""
+    """What the advice is based on."""
     tried: tuple[Tried, ...] = ()
 
 
 def try_out(bench: Workbench, wish: Wish, watcher: Watcher, budget: Budget) -> Recommended:
-    """Run what would settle the recommendation, as long as something would and the budget lasts; then advise again.
+    """Run trials that could change the recommendation until there are none or the budget is used up; then advise again.
 
-    The model learns from these runs too, and is kept.
+    The model is also fitted to these runs and stored.
 
     Raises:
-        PacelineError: as `Snapshot.advice`.
+        PacelineError: as raised by `Snapshot.advice`.
     """
     predicted: dict[str, tuple[str, Estimate]] = {}
+    snapshot = bench.snapshot()
 
     def propose(_records: Sequence[Record]) -> Proposal | None:
+        nonlocal snapshot
         if predicted:
-            keep_models(bench.snapshot())
-        choices = bench.snapshot().choices
-        ranking = survey(choices, wish)
-        trials, _ = to_try(ranking, choices)
+            snapshot = _learned(bench)
+        basis = snapshot.basis
+        ranking = survey(basis, wish)
+        trials, _ = to_try(ranking, basis)
         if not trials:
             return None
-        wanted = {trial.id for trial in trials}
-        chosen = [candidate for candidate in ranking.ranked if candidate.trial.id in wanted]
-        labels = [choice.label for choice in choices_of([candidate.trial for candidate in chosen], choices.catalog)]
+        ids = {trial.id for trial in trials}
+        chosen = [candidate for candidate in ranking.ranked if candidate.trial.id in ids]
+        labels = [choice.label for choice in choices_of([candidate.trial for candidate in chosen], basis.catalog)]
         for candidate, label in zip(chosen, labels, strict=True):
             predicted[candidate.identity] = (label, candidate.throughput)
-        # Files that the study names lie beside the user's.
-        study = parse_study(experiment(choices.study, trials, choices.catalog), source=choices.study.source)
+        # Files that the study names are beside the user's study file.
+        study = parse_study(experiment(basis.study, trials, basis.catalog), source=basis.study.source)
         return Proposal(study=study, reason=f"trying what the model says is best: {'; '.join(labels)}")
 
     if (first := propose(())) is not None:
         watcher.say(first.reason)
         bench.beside(first.study).run(watcher, propose=propose, budget=budget)
-    if predicted:
-        keep_models(bench.snapshot())
-    snapshot = bench.snapshot()
-    rows, _ = measured(snapshot.choices)
+        # If the budget ended the campaign, the last proposal has not seen the last runs.
+        snapshot = _learned(bench)
+    rows, _ = measured(snapshot.basis)
     return Recommended(advice=snapshot.advice(wish), snapshot=snapshot, tried=tuple(outcomes(predicted, rows)))

@@ -1,4 +1,4 @@
-"""Every error a user can meet, each with its exit code and the next thing to type.
+"""Every error that a user can meet, each with its exit code and a hint what to type next.
 
     PacelineError                 1
     ├── SpecError                 2   the study, or what was asked of it, is wrong
@@ -10,7 +10,7 @@
     └── RegressionError           8   a trial became slower
 
 Exit codes 0 (all well), 130 (interrupted) and 70 (a defect of ours) complete the list; they are documented in
-docs/reference/commands.md. A leaf: imports nothing of ours.
+docs/reference/commands.md. This module imports nothing else of Paceline.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from collections.abc import Iterable
 
 
 class PacelineError(Exception):
-    """Something the user can act on: what happened, and what to type next."""
+    """An error that the user can act on: what happened, and a hint what to type next."""
 
     exit_code = 1
 
@@ -59,13 +59,13 @@ class RegressionError(PacelineError):
 
 
 def documented(page: str) -> str:
-    """Where to read on, for a hint. A page and not a file: an installed package has no files beside it."""
+    """A hint to a page of the documentation; not to a file, because an installed package has none beside it."""
     return f"see {page} in the documentation"
 
 
-def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """The tail of a message about an unknown word: what is known, and the nearest of it."""
-    names = sorted(known)
+def did_you_mean(word: str, allowed: Iterable[str]) -> str:
+    """The hint for an unknown word: the allowed words, and the one nearest to it."""
+    names = sorted(allowed)
     nearest = difflib.get_close_matches(word, names, n=1, cutoff=0.5)
     suggestion = f" (did you mean '{nearest[0]}'?)" if nearest else ""
     return f"known: {', '.join(names)}{suggestion}"

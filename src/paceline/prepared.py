@@ -1,6 +1,7 @@
-"""A study with everything that it names looked up on this machine: frameworks, environments, site, and its trials.
+"""A study whose frameworks, environments, site and trials are looked up on this machine.
 
-Reads no store and runs nothing. `Workbench` acts on a prepared study; `Snapshot` says what is known about it.
+This module reads no store and runs nothing. `Workbench` acts on a prepared study; `Snapshot` holds what is known about
+it.
 """
 
 from __future__ import annotations
@@ -21,32 +22,32 @@ from paceline.spec import Study, workloads_of
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PreparedStudy:
-    """One study on this machine. The study is expanded once, when it is prepared."""
+    """One study on this machine, expanded once when it is prepared."""
 
     study: Study
     frameworks: Mapping[str, Framework]
-    """Those of the study, and the judge of the fairness proof where one is needed."""
+    """The frameworks of the study, and the reference if the study needs a fairness proof."""
     environments: Mapping[str, Environment]
-    """Framework → where it is installed."""
+    """Framework → the environment in which it is installed."""
     site: Site
     catalog: Catalog
-    """What the planning stage wants to know about all these."""
+    """What the planning stage needs to know about all of these."""
     expanded: tuple[Expanded, ...]
-    """Every trial of the study, with the reason where it cannot run here."""
+    """Every trial of the study, with the reason if it cannot run here."""
     proving: bool
     """Whether the study needs a fairness proof."""
 
     @classmethod
     def of(cls, study: Study, *, proving: bool = False) -> PreparedStudy:
-        """Look up what a study names.
+        """Look up everything that a study names.
 
         Args:
-            proving: ask for a fairness proof whatever the study compares; with two frameworks that train it always is.
+            proving: require a fairness proof; a study with two frameworks that train always requires one.
 
         Raises:
-            SpecError: the study names something that is not known.
+            SpecError: the study names something unknown.
         """
-        names: tuple[str, ...] = study.axes["framework.name"]
+        names = study.values("framework.name", str)
         frameworks = {name: load_framework(name, f"{study.source}: framework.name") for name in names}
         trained = not study.of_collectives
         if trained and sum(framework.capabilities.trains for framework in frameworks.values()) > 1:
@@ -62,7 +63,7 @@ class PreparedStudy:
             )
             for name, framework in frameworks.items()
         }
-        site = load_site(study.one("cluster.site"), f"{study.source}: cluster.site")
+        site = load_site(study.single("cluster.site", str), f"{study.source}: cluster.site")
         catalog = Catalog(
             capabilities={name: framework.capabilities for name, framework in frameworks.items()},
             environments={name: (environment.name, environment.lock) for name, environment in environments.items()},
@@ -81,10 +82,10 @@ class PreparedStudy:
         )
 
     def without(self, broken: Mapping[str, str]) -> PreparedStudy:
-        """The same study where some frameworks turned out not to work; nothing is looked up again.
+        """The same study without frameworks that turned out not to work; nothing is looked up again.
 
         Args:
-            broken: framework → why.
+            broken: framework → the reason.
         """
         if not broken:
             return self
@@ -97,10 +98,10 @@ class PreparedStudy:
         return [expanded.trial for expanded in self.expanded if expanded.refusal is None]
 
     def proof_cases(self, further: tuple[Trial, ...] = ()) -> list[ProofCase]:
-        """What shows that the trials compute the same, where the study needs it.
+        """The runs of the fairness proof; none if the study needs no proof.
 
         Args:
-            further: trials beside those of the study.
+            further: trials in addition to those of the study.
         """
         return cases_of([*self.trials, *further], self.catalog) if self.proving else []
 
@@ -108,14 +109,14 @@ class PreparedStudy:
 def environment_of(
     framework: Framework, *, interpreter: str | None = None, environment: str | None = None, where: str = "framework"
 ) -> Environment:
-    """Where a framework is installed: the user's interpreter, a pinned environment, or the host's own interpreter."""
+    """The environment of a framework: the user's interpreter, a pinned environment, or the host's own interpreter."""
     if interpreter is not None:
         return ExistingInterpreter(interpreter, package=framework.package, where=f"{where}.interpreter")
     if environment is not None:
         return load_environment(environment, f"{where}.environment")
     if framework.environment is not None:
         return load_environment(framework.environment)
-    # An adapter that imports the user's packages is another environment whenever they change; the others are not.
+    # If an adapter imports the user's packages, a changed package makes another environment; for others it does not.
     return ExistingInterpreter(sys.executable) if framework.imports_packages else HostInterpreter()
 
 

@@ -1,6 +1,6 @@
-"""Records whose study is not at hand: those of an archive, of a whole store, or of one trial by its id.
+"""Records without their study: those of an archive, of a whole store, or of one trial by its id.
 
-Joins records with what frameworks say about themselves; models of ours are found by their names.
+This module joins records with the capabilities of frameworks, and finds models of Paceline by their names.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ if TYPE_CHECKING:
 
 
 def manner(trial: Trial) -> Manner:
-    """How a trial exchanges gradients and is fed, as its framework says."""
+    """How a trial exchanges gradients and receives input, according to its framework."""
     return manner_of(trial, _capabilities(trial.framework.name))
 
 
 @cache
 def _capabilities(framework: str) -> Capabilities:
-    # Plug-ins are looked for in the metadata of every installed package: 20 ms that a store has no time for.
+    # Finding plug-ins reads the metadata of every installed package, 20 ms that must not be spent for each record.
     return load_framework(framework).capabilities
 
 
 def graph_by_name(trial: Trial) -> Graph | None:
-    """The graph of a model of ours, if it is still the one that was trained."""
+    """The graph of a model in `MODELS`; None if it is no longer the graph that was trained."""
     if trial.workload.model not in MODELS:
         return None
     graph = graph_of(trial.workload.model, trial.workload.options)
@@ -50,7 +50,7 @@ def graph_by_name(trial: Trial) -> Graph | None:
 
 
 def evidence_of_records(records: Sequence[Record]) -> list[Evidence]:
-    """What records say of each family that was trained; collectives and profiles are found among them."""
+    """The evidence of each trained family; collectives and profiles are taken from the same records."""
     return observed(records, probes=records, profiles=records, graph=graph_by_name, manner=manner)
 
 
@@ -58,7 +58,7 @@ def measurements_in(place: Path) -> list[Record]:
     """Measurements of a store or of an archive.
 
     Raises:
-        PacelineError: it is neither.
+        PacelineError: the place is neither.
     """
     if place.is_file():
         records = read_archive(place)
@@ -69,10 +69,10 @@ def measurements_in(place: Path) -> list[Record]:
 
 
 def explain_trial(folder: Path, trial_id: str) -> Explanation:
-    """One trial of the store, by what is recorded of its family.
+    """Explain one trial of the store from the records of its family.
 
     Raises:
-        PacelineError: nothing of it is recorded.
+        PacelineError: no usable run of the trial is recorded.
     """
     with open_store(folder) as store:
         trials = store.trials()
@@ -82,8 +82,8 @@ def explain_trial(folder: Path, trial_id: str) -> Explanation:
             f"{trial_id}: neither a study file nor a trial that is recorded in {folder}",
             hint=f"near it: {near}" if near else "list them: paceline export --format csv",
         )
-    wanted = family_of(trials[trial_id], "")
-    family = [key for key, trial in trials.items() if family_of(trial, "") == wanted]
+    identity = family_of(trials[trial_id], "")
+    family = [key for key, trial in trials.items() if family_of(trial, "") == identity]
     probes = [key for key, trial in trials.items() if trial.workload.collective is not None]
     records = [
         record for record in Reading(folder).runs([*family, *probes]) if record.ok and record.kind == MEASUREMENT
@@ -105,14 +105,14 @@ def explain_trial(folder: Path, trial_id: str) -> Explanation:
 
 
 def split_validation(path: Path, store: str | None = None) -> Validation:
-    """Our own records: the model is fitted to those that a split names and judged on the rest.
+    """Fit the model to those records that a split file selects and validate it on the others.
 
-    The split is a file that was fixed before.
+    The split file was fixed before the model was fitted.
 
     Raises:
-        PacelineError: the file, or what it names, is not there or cannot be read.
+        PacelineError: the file, or a file that it names, does not exist or cannot be read.
     """
-    # Loads SciPy's statistics, half a second that every other answer can do without.
+    # Imported here because SciPy's statistics take half a second to load, and only this function needs them.
     from paceline.model.validation import validate  # noqa: PLC0415
     from paceline.model.validation.split import read_split, validate_family  # noqa: PLC0415
 
@@ -121,11 +121,11 @@ def split_validation(path: Path, store: str | None = None) -> Validation:
     for evidence in evidence_of_records(measurements_in(Path(store) if store else path.parent / split.records)):
         concerned = [training for training in evidence.trainings if split.concerns(training)]
         fitted = [training for training in concerned if split.fits(training)]
-        asked = [training for training in concerned if not split.fits(training)]
+        held_out = [training for training in concerned if not split.fits(training)]
         if not concerned:
             continue
-        if not asked or not fitted:
-            without.append(f"{evidence.family.label}: {'nothing to predict' if not asked else 'nothing to fit on'}")
+        if not held_out or not fitted:
+            without.append(f"{evidence.family.label}: {'nothing to predict' if not held_out else 'nothing to fit on'}")
             continue
-        results.append(validate_family(evidence, fitted, asked))
+        results.append(validate_family(evidence, fitted, held_out))
     return validate.Validation(groups=tuple(results), without_rows=tuple(without))

@@ -1,7 +1,7 @@
-"""All that is known about one study and one store at one moment. Every command, the Python API and the report read it.
+"""Everything that is known about one study and one store at one moment. All commands and the Python API read it.
 
-Each part is computed at most once, and only when somebody asks for it: catalog and trials, plan, records, fairness,
-comparison, models, explanations, advice. So two answers that are made from one snapshot cannot disagree. Runs nothing.
+Each part is computed at most once, and only when it is needed: catalog and trials, plan, records, fairness, comparison,
+models, explanations, advice. So two answers from the same snapshot cannot disagree. A snapshot never runs anything.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from paceline.plan import Plan, Trial, schedule
 from paceline.plan.estimate import make_estimate
 from paceline.plan.expand import require_cores
 from paceline.plan.proof import runs_of
-from paceline.plan.resume import LastAttempt, done_runs, hopeless_trials, repeats_again
+from paceline.plan.resume import Attempt, done_runs, hopeless_trials, next_attempts, repeats_again
 from paceline.prepared import PreparedStudy
-from paceline.record import MEASUREMENT, PROOF, OutcomeKind, Record, Store, last_attempts
-from paceline.record.failures import would_fail_again
+from paceline.record import MEASUREMENT, Record, Store
 from paceline.record.reading import Reading
 from paceline.run.host_state import machine
 from paceline.run.worker_source import worker_digest
@@ -34,19 +33,19 @@ if TYPE_CHECKING:
     from paceline.explain.trials import Subject
     from paceline.model.fitting.calibration import Calibration
     from paceline.model.fitting.families import FamilyModel
-    from paceline.recommend.candidates import Known
+    from paceline.recommend.candidates import Basis
     from paceline.recommend.objective import Wish
     from paceline.recommend.recommendation import Advice
 
 
 @dataclass(frozen=True, kw_only=True)
 class Snapshot:
-    """One study and one store."""
+    """What is known about one study and one store."""
 
     prepared: PreparedStudy
     reading: Reading
     margin: float = MARGIN
-    """Relative difference within which two rows are called equal."""
+    """The relative difference within which two rows are called equal."""
     across_machines: bool = False
     """Whether rows of different machines are ranked against each other."""
 
@@ -60,7 +59,7 @@ class Snapshot:
         margin: float = MARGIN,
         across_machines: bool = False,
     ) -> Snapshot:
-        """The present state of a study in the store of this folder, which need not exist yet."""
+        """Returns the snapshot of a study and the store in this folder, which need not exist yet."""
         return cls(
             prepared=PreparedStudy.of(study, proving=proving),
             reading=Reading(folder),
@@ -69,7 +68,7 @@ class Snapshot:
         )
 
     def without(self, trial_id: str) -> Snapshot:
-        """What would be known, had this trial never been run."""
+        """Returns the snapshot of the same study as if this trial had never been run."""
         return replace(self, reading=self.reading.without(trial_id))
 
     @property
@@ -78,7 +77,7 @@ class Snapshot:
 
     @property
     def folder(self) -> Path:
-        """The store's."""
+        """The folder of the store."""
         return self.reading.folder
 
     @property
@@ -93,7 +92,7 @@ class Snapshot:
 
     @cached_property
     def plan(self) -> Plan:
-        """The runs still to do, the skips with reasons, the estimate."""
+        """The runs that are missing, the skipped trials with their reasons, and the estimated time."""
         return self.plan_for()
 
     def plan_for(
@@ -104,28 +103,25 @@ class Snapshot:
         repeats: Mapping[str, int] | None = None,
         only_proof: bool = False,
     ) -> Plan:
-        """The plan under the options of `paceline run`.
+        """Returns the plan for the options of `paceline run`.
 
         Args:
-            retry: outcomes that are run again.
-            again: add the study's repeats to those that are recorded.
-            repeats: trial id → repeats in all, instead of the study's own.
-            only_proof: plan the fairness proof and nothing that is measured.
+            retry: the outcomes whose runs are repeated.
+            again: add the repeats of the study to those that are recorded.
+            repeats: trial id → the total number of repeats, instead of that of the study.
+            only_proof: plan only the fairness proof.
 
         Raises:
-            SpecError: a trial wants more cores than there are.
+            SpecError: a trial needs more cores than there are.
         """
         prepared = self.prepared
         require_cores(self.study, prepared.expanded)
         unavailable = prepared.catalog.unavailable
         proofs = [trial for trial in runs_of(prepared.proof_cases()) if trial.framework.name not in unavailable]
         trials = [*proofs, *self.trials]
-        attempts, counts, elapsed = self._attempts(trials)
+        attempts, elapsed = self._recorded_here(trials)
         if again:
-            recorded = {trial.id: 0 for trial in self.trials}
-            for attempt in attempts:
-                recorded[attempt.trial] = max(recorded.get(attempt.trial, 0), attempt.repeat + 1)
-            repeats = repeats_again(self.study, prepared.trials, recorded)
+            repeats = repeats_again(self.study, prepared.trials, attempts)
         done = done_runs(attempts, trials, worker_digest())
         return schedule(
             self.study,
@@ -133,48 +129,28 @@ class Snapshot:
             estimate=make_estimate(prepared.catalog.capabilities, prepared.catalog.workload, elapsed),
             done=done,
             hopeless={} if retry else hopeless_trials(attempts, done),
-            attempts=counts,
+            attempts=next_attempts(attempts),
             retry=retry,
             repeats=repeats,
             proofs=proofs,
         )
 
-    def _attempts(
-        self, trials: Sequence[Trial]
-    ) -> tuple[list[LastAttempt], Mapping[tuple[str, int], int], Mapping[str, float]]:
-        """(how the last attempts ended, number of the next attempt, recent wall times), all on this machine."""
+    def _recorded_here(self, trials: Sequence[Trial]) -> tuple[list[Attempt], dict[str, float]]:
+        """Returns the last attempts on this machine, and trial id → the recent wall time of its runs here."""
         if not Store.exists(self.folder):
-            return [], {}, {}
-        here, ids = machine()["id"], [trial.id for trial in trials]
+            return [], {}
+        here = machine()["id"]
         with Store.open(self.folder) as store:
-            attempted, elapsed = store.attempted(here), store.recent_elapsed(ids, here)
-            last = {(run.trial_id, run.repeat): run for run in sorted(attempted, key=lambda run: run.attempt)}
-            asked = {trial.id for trial in trials}
-            failed = {run.trial_id for run in last.values() if run.outcome is not OutcomeKind.OK} & asked
-            records = store.records(trial_ids=failed, machine=here, with_samples=False) if failed else []
-        reasons = {(record.trial.id, record.repeat): would_fail_again(record) for record in last_attempts(records)}
-        attempts = [
-            LastAttempt(
-                trial=run.trial_id,
-                repeat=run.repeat,
-                outcome=run.outcome.value,
-                ok=run.outcome is OutcomeKind.OK,
-                limits=run.limits,
-                would_fail_again=reasons.get((run.trial_id, run.repeat)),
-                proof_by=(run.worker or "") if run.kind == PROOF else None,
-            )
-            for run in last.values()
-        ]
-        return attempts, {key: run.attempt + 1 for key, run in last.items()}, elapsed
+            return store.last_attempts(here), store.recent_elapsed([trial.id for trial in trials], here)
 
     @cached_property
     def records(self) -> list[Record]:
-        """What is recorded of the study's trials: the last attempt of each repeat."""
+        """The recorded runs of the trials of the study: the last attempt at each repeat."""
         return self.reading.runs([trial.id for trial in self.trials])
 
     @cached_property
     def further_records(self) -> list[Record]:
-        """Measurements that were made for this study of trials that it does not name: calibrations and tries."""
+        """Measurements for this study of trials that it does not contain: of calibrations and tried recommendations."""
         from paceline.recommend.experiment import name_of_tries
 
         own = {trial.id for trial in self.trials}
@@ -192,7 +168,7 @@ class Snapshot:
         return self._proved(self.records)
 
     def _proved(self, records: Sequence[Record], further: tuple[Trial, ...] = ()) -> Fairness:
-        """The proof by the adapters that made these records, or by today's where there are none."""
+        """Returns the proof for the adapters that made these records, or for the present ones without records."""
         cases = self.prepared.proof_cases(further)
         workers = {record.input_facts.worker for record in records if record.ok} or {worker_digest()}
         shown = [
@@ -200,13 +176,13 @@ class Snapshot:
             for record in self.reading.runs([trial.id for trial in runs_of(cases)])
             if record.input_facts.worker in workers
         ]
-        # The latest, unless it failed where an earlier one, on another machine perhaps, did not.
+        # The latest run counts, but a successful one (perhaps on another machine) counts more than a failed one.
         latest = sorted(shown, key=lambda record: (record.ok, record.started))
         return prove(cases, {record.trial.id: record for record in latest}, self.prepared.catalog.site.proves_on)
 
     @cached_property
     def comparison(self) -> Comparison:
-        """All trials of the study, those without a record and those that cannot run here included."""
+        """The comparison of all trials of the study, including those without a record or that cannot run here."""
         return self._compared(self.records, self.trials, self.fairness)
 
     def _compared(self, records: Sequence[Record], trials: Sequence[Trial], fairness: Fairness) -> Comparison:
@@ -221,24 +197,24 @@ class Snapshot:
 
     @cached_property
     def collectives(self) -> Collectives:
-        """The tables behind the comparison of a study that measures collectives by themselves."""
+        """The tables of a study that measures stand-alone collectives."""
         return tables_of(gather(self.records, self.trials), self.comparison)
 
     @property
     def results(self) -> Comparison | Collectives:
-        """What the records say: tables of collectives, or a comparison."""
+        """The tables of collectives for a study that measures them, else the comparison."""
         return self.collectives if self.study.of_collectives else self.comparison
 
     @cached_property
     def labels(self) -> dict[str, str]:
-        """Trial id → what it is called beside the others."""
+        """Trial id → its label in the comparison."""
         return {row.trial: row.label for row in self.comparison.rows}
 
-    # The performance model. Its modules load SciPy, which takes a second: they are imported where they are needed.
+    # The modules of the performance model load SciPy, which takes a second, so they are imported where they are needed.
 
     @cached_property
     def _companions(self) -> tuple[list[Record], list[Record]]:
-        """(collectives by themselves, layers one by one), made for whatever study in the same store."""
+        """(runs of stand-alone collectives, runs with layer times), of any study in the same store."""
         trials = self.reading.trials()
         probes = [trial.id for trial in trials if trial.workload.collective is not None]
         profiles = [trial.id for trial in trials if trial.measure.layers]
@@ -269,23 +245,23 @@ class Snapshot:
 
     @cached_property
     def calibrations(self) -> list[Calibration]:
-        """The models that may predict: those of families that were calibrated."""
+        """The calibrations that may be used for predictions: those of families that were calibrated."""
         return [model.calibration for model in self.models if model.calibrated]
 
     @property
     def outdated(self) -> list[str]:
-        """Families whose kept calibration is older than what is recorded; every answer uses a fresh fit instead."""
+        """The families whose stored calibration is older than their records; every answer uses a new fit instead."""
         return [model.family.label for model in self.models if model.outdated]
 
     def graph(self, trial: Trial) -> Graph | None:
-        """What a trial trains; None where that is a script or a collective."""
+        """Returns the graph that a trial trains; None for a script or a collective."""
         workload = self.prepared.catalog.workload(trial.workload.model, trial.workload.options)
         return workload if isinstance(workload, Graph) else None
 
     def _subjects(self, trial_ids: Collection[str] | None) -> list[Subject]:
-        """Trials with a run that ended well, with the model of their family; None: all.
+        """Returns the trials with a successful run, with the model of their family; None means all trials.
 
-        A family of which no trial is wanted is not fitted.
+        A family without any of these trials is not fitted.
         """
         from paceline.explain.trials import subjects
 
@@ -300,11 +276,11 @@ class Snapshot:
 
     @cached_property
     def _explained(self) -> dict[tuple[str, str], Explanation]:
-        """Trial id and machine → explanation, of those that somebody asked for."""
+        """Trial id and machine → its explanation, for those that were asked for so far."""
         return {}
 
     def explained(self, trial_ids: Collection[str] | None = None) -> list[Explanation]:
-        """Explanations of trials that were measured, tries included; None: of all. Each is made once."""
+        """Returns the explanations of measured trials, including tries; None means all. Each is made only once."""
         from paceline.explain.experiment import experiment_for
         from paceline.explain.trials import explain_among
 
@@ -324,29 +300,29 @@ class Snapshot:
 
     @cached_property
     def explanations(self) -> list[Explanation]:
-        """One for every trial of the study that was measured."""
+        """The explanation of every trial of the study that was measured."""
         own = {trial.id for trial in self.trials}
         return [explanation for explanation in self.explained() if explanation.trial in own]
 
     @cached_property
     def gaps(self) -> list[Gap]:
-        """Why the slower one is slower, for every pair of rows that differ."""
+        """For every pair of rows that differ, why the slower one is slower."""
         from paceline.explain.gap import gaps_of
 
         _, profiles = self._companions
         return gaps_of(self.comparison, self._subjects(None), profiles)
 
     @cached_property
-    def choices(self) -> Known:
-        """Everything that a recommendation rests on."""
-        from paceline.recommend.candidates import Known
+    def basis(self) -> Basis:
+        """The data that a recommendation rests on."""
+        from paceline.recommend.candidates import Basis
 
         records = [*self.records, *self._tries]
         tried = tuple({record.trial.id: record.trial for record in self._tries}.values())
         trials = [*self.trials, *tried]
         fairness = self._proved(records, tried) if tried else self.fairness
         comparison = self._compared(records, trials, fairness) if tried else self.comparison
-        return Known(
+        return Basis(
             study=self.study,
             comparison=comparison,
             runs=tuple(gather(records, trials)),
@@ -358,21 +334,22 @@ class Snapshot:
 
     @cached_property
     def _tries(self) -> list[Record]:
-        """Runs that tried what was recommended for this study."""
+        """The runs that tried recommendations for this study."""
         from paceline.recommend.experiment import name_of_tries
 
         return [record for record in self.further_records if record.study == name_of_tries(self.study.name)]
 
     def advice(self, wish: Wish, explained: Collection[str] | None = None) -> Advice:
-        """What to choose.
+        """Returns the recommendation for a wish.
 
         Args:
-            explained: ids of the trials of which it is said what holds them back; None: all.
+            wish: the goal, prices and limits.
+            explained: the ids of the trials whose bottlenecks are given as reasons; None for all.
 
         Raises:
-            PacelineError: nothing was measured well enough, or a name in the wish is not there.
+            PacelineError: no configuration has enough runs, or the wish names something that was not measured.
         """
         from paceline.recommend.advise import advise
 
         findings = {explanation.trial: explanation.findings for explanation in self.explained(explained)}
-        return advise(self.choices, wish, findings)
+        return advise(self.basis, wish, findings)

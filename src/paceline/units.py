@@ -1,8 +1,8 @@
 """Quantities with units as people write them in a study: "25MB", "200us", "1Gbit", "2%".
 
-Inside Paceline everything is SI (seconds, bytes, bytes per second, fractions); only `report` makes it pretty
-again. Decimal prefixes are powers of ten, binary ones (KiB, MiB, GiB) powers of two: 1 MB is not 1 MiB, and
-the difference is 5 %. A leaf: imports nothing of ours.
+Inside Paceline all quantities are in SI units (seconds, bytes, bytes per second, fractions); only `report` converts
+them back for people. Decimal prefixes are powers of ten, binary ones (KiB, MiB, GiB) powers of two: 1 MB is not 1 MiB,
+and the difference is 5 %. This module imports nothing else of Paceline.
 """
 
 from __future__ import annotations
@@ -42,26 +42,31 @@ BYTES_PER_SECOND = {
 FRACTION = {"%": 0.01}
 
 
-def parse_quantity(text: str | float, units: dict[str, float], *, bare: float | None = None) -> float:
-    """Read a number with a unit; `bare` is the factor for a number without one (None: a unit is required).
+def parse_quantity(given: object, units: dict[str, float], *, bare: float | None = None) -> float:
+    """Read a number with a unit.
+
+    Args:
+        given: a text or a number, as a person wrote it; any other value is refused.
+        units: unit → its factor.
+        bare: the factor for a number without a unit; None: a unit is required.
 
     Raises:
         ValueError: not a number, no unit, or a unit of another kind; the message names those that fit.
     """
-    if isinstance(text, bool):
-        raise ValueError(f"{text!r} is not a quantity")
-    match = _NUMBER.match(str(text))
+    if isinstance(given, bool):
+        raise ValueError(f"{given!r} is not a quantity")
+    match = _NUMBER.match(str(given))
     if not match:
-        raise ValueError(f"{text!r} is not a number with a unit such as {_examples(units)}")
+        raise ValueError(f"{given!r} is not a number with a unit such as {_examples(units)}")
     number, unit = float(match[1]), match[2]
     if math.isinf(number):
-        raise ValueError(f"{text!r} is more than there are numbers for")
+        raise ValueError(f"{given!r} is more than there are numbers for")
     if unit is None:
         if bare is None:
-            raise ValueError(f"{text!r} has no unit; write it with one of {_examples(units)}")
+            raise ValueError(f"{given!r} has no unit; write it with one of {_examples(units)}")
         return number * bare
     if unit not in units:
-        raise ValueError(f"{text!r} has the unit {unit!r}; here it takes one of {_examples(units)}")
+        raise ValueError(f"{given!r} has the unit {unit!r}; here it takes one of {_examples(units)}")
     return number * units[unit]
 
 

@@ -1,7 +1,7 @@
-"""The one thing that acts: builds environments, plans, and runs a study under the machine's lock.
+"""The only class that acts: it builds environments, plans, and runs a study under the machine's lock.
 
-Holds no logic of a stage: it hands what is known (`Snapshot`) to the planning stage and runs what that plans. The
-command line and the Python API sit on it.
+It holds no logic of a stage: it passes what is known (`Snapshot`) to the planning stage and runs the plan. The command
+line and the Python API are built on it.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ FAILED = frozenset(kind.value for kind in OutcomeKind if kind is not OutcomeKind
 
 
 class Watcher(Protocol):
-    """Told between runs, never during one."""
+    """Is informed between runs, and never during a run."""
 
     def say(self, message: str) -> None: ...
     def planned(self, plan: Plan) -> None: ...
@@ -41,7 +41,7 @@ class Watcher(Protocol):
 
 
 class Silent:
-    """A watcher that says nothing."""
+    """A watcher that ignores everything."""
 
     def say(self, message: str) -> None: ...
     def planned(self, plan: Plan) -> None: ...
@@ -50,25 +50,25 @@ class Silent:
 
 
 class Workbench:
-    """One study on this machine, and the store that its runs go to."""
+    """One study on this machine, and the store that keeps its runs."""
 
     def __init__(self, study: Study, folder: Path, *, proving: bool = False) -> None:
-        """Look up what the study names.
+        """Look up everything that the study names.
 
         Args:
-            folder: the store's.
-            proving: ask for a fairness proof whatever the study compares.
+            folder: the folder of the store.
+            proving: require a fairness proof, whatever the study compares.
         """
         self.prepared = PreparedStudy.of(study, proving=proving)
         self.folder = folder
         self._reading = Reading(folder)
 
     def snapshot(self) -> Snapshot:
-        """What is known now. Samples that this workbench has read or recorded are not read again."""
+        """What is known at this moment. Samples that this workbench has read or recorded are not read again."""
         return Snapshot(prepared=self.prepared, reading=self._reading)
 
     def build(self, watcher: Watcher) -> None:
-        """Build the environments that are not ready. One that fails takes only its own framework with it."""
+        """Build the environments that are not ready. A failed build excludes only its own framework."""
         broken: dict[str, str] = {}
         for name, environment in self.prepared.environments.items():
             state = examined(environment)
@@ -94,17 +94,19 @@ class Workbench:
         propose: Proposer | None = None,
         budget: Budget | None = None,
     ) -> list[Record]:
-        """Run what is not recorded yet, then what `propose` asks for. New records, each stored before the next run.
+        """Run what is not recorded yet, then what `propose` asks for, and return the new records.
+
+        Each record is stored before the next run starts.
 
         Args:
-            again: add the study's repeats to those that are recorded, instead of only filling what is missing.
-            only_proof: run the fairness proof and nothing that is measured.
+            again: add the study's repeats to the recorded ones, instead of running only missing ones.
+            only_proof: run the fairness proof and no measurement.
         """
         watcher = watcher or Silent()
-        # Wrong studies are refused before anybody waits for the machine.
+        # Invalid studies are refused before the user waits for the machine's lock.
         require_cores(self.prepared.study, self.prepared.expanded)
         with machine_lock(watcher.say), Store.open(self.folder, create=True) as store:
-            # Under the lock: compiling and unpacking would disturb whoever measures.
+            # Under the lock, because compiling and unpacking would disturb other measurements.
             self.build(watcher)
             plan = self.snapshot().plan_for(
                 retry=FAILED if retry_failed else frozenset(), again=again, only_proof=only_proof
@@ -123,25 +125,25 @@ class Workbench:
         return new
 
     def beside(self, study: Study) -> Workbench:
-        """The workbench of a study that a campaign proposes; it shares what was read."""
+        """The workbench of a study that a campaign proposes; it shares the records that were read."""
         if study is self.prepared.study:
             return self
-        other = Workbench(study, self.folder, proving=self.prepared.proving)
-        other._reading = self._reading
-        return other
+        bench = Workbench(study, self.folder, proving=self.prepared.proving)
+        bench._reading = self._reading
+        return bench
 
     def go_on(self, proposal: Proposal, store: Store, watcher: Watcher) -> list[Record]:
-        """Run what a campaign proposes of this study, under the lock that it holds already."""
+        """Run a campaign's proposal for this study; the caller holds the machine's lock."""
         self.build(watcher)
         plan = self.snapshot().plan_for(repeats=proposal.repeats or None)
         return self._execute(plan, store, self._bench(store), watcher)
 
     def _bench(self, store: Store) -> Bench:
-        """All that runs need, with what killed hosts left behind cleared away."""
+        """Everything that runs need, after the leftovers of killed hosts are removed."""
         facts = machine()
-        # By machine: a store on a shared disk may serve several at once.
+        # One folder per machine, because several machines may use a store on a shared disk at once.
         scratch = self.folder.resolve() / "scratch" / facts["id"]
-        # What a host that was killed left behind: its processes, if any outlived it, then its files.
+        # Leftovers of a killed host: first its processes, if any are still alive, then its files.
         self.prepared.site.sweep(scratch)
         shutil.rmtree(scratch, ignore_errors=True)
         scratch.mkdir(parents=True)
@@ -175,7 +177,7 @@ class Workbench:
                 measured[planned.trial.id] = record.elapsed_s
                 records.append(record)
                 watcher.after(record)
-                if would_fail_again(record):
+                if would_fail_again(record.outcome, record.repeat):
                     hopeless.add(planned.trial.id)
                     if any(run.trial.id == planned.trial.id for run in plan.runs[index + 1 :]):
                         watcher.say("        its other repeats would fail the same way and are not started")
@@ -184,22 +186,23 @@ class Workbench:
         return records
 
     def _site_of(self, trial: Trial) -> Site:
-        """The study's site, or the one on which its proof is made."""
+        """The study's site, or the site on which its fairness proof runs."""
         site = self.prepared.site
         return site if trial.cluster.site == site.name else load_site(trial.cluster.site)
 
 
 def adaptive_repeats(bench: Workbench) -> Proposer | None:
-    """The proposer of more repeats where an interval is still too wide; None when the study fixes the number."""
+    """A proposer of more repeats for trials whose interval is too wide; None if the study fixes the number."""
     study = bench.prepared.study
     until = study.repeats.until
     if until is None:
         return None
 
     def propose(records: Sequence[Record]) -> Proposal | None:
-        wanted = more_repeats(records, bench.prepared.trials, study.repeats)
-        if not wanted:
+        repeats = more_repeats(records, bench.prepared.trials, study.repeats)
+        if not repeats:
             return None
-        return Proposal(study=study, repeats=wanted, reason=f"{len(wanted)} trial(s) are not yet known to ±{until:.1%}")
+        reason = f"{len(repeats)} trial(s) are not yet known to ±{until:.1%}"
+        return Proposal(study=study, repeats=repeats, reason=reason)
 
     return propose

@@ -2,6 +2,8 @@
 
 import os
 
+from paceline_worker import clock
+
 BLOCK_STEPS = 100
 """Steps kept in memory between two writes: rare enough to cost nothing, often enough to lose little to a crash."""
 
@@ -42,9 +44,29 @@ def take_steps(job, events, steps, step, synchronize, begin_block=None):
     """
     if job.tell_at_step is not None:
         step = _telling(step, job.tell_at_step, job.folder)
+    ran_s = waited_s = 0.0
     for kind, first, count in blocks(job.warmup_steps, job.steps):
+        before = clock.threads()
         synchronize()
         (begin_block or steps.open)()
         for number in range(first, first + count):
             step(number)
+        if kind == "measured":
+            ran, waited = threads_since(before, clock.threads())
+            ran_s, waited_s = ran_s + ran, waited_s + waited
         events.write("steps", kind=kind, first=first, **steps.drain())
+    if ran_s:
+        events.write("facts", facts={"threads_ran_s": ran_s, "threads_waited_s": waited_s})
+
+
+def threads_since(before, after):
+    """(seconds that threads ran, seconds that they waited for a core) between two readings of `clock.threads`.
+
+    A thread that began in between counts from its beginning; one that has ended meanwhile counts for nothing.
+    """
+    ran = waited = 0.0
+    for thread, (ran_now, waited_now) in after.items():
+        ran_then, waited_then = before.get(thread, (0.0, 0.0))
+        ran += ran_now - ran_then
+        waited += waited_now - waited_then
+    return ran, waited

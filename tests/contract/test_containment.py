@@ -89,7 +89,7 @@ def test_what_was_recorded_with_more_cores_can_be_read_with_fewer(tmp_path: Path
     assert all(trial.missing_cores for trial in expanded)
     assert len(fewer.records) == 1
     assert fewer.comparison.rows[0].throughput is not None
-    with pytest.raises(SpecError, match="cores a host"):
+    with pytest.raises(SpecError, match="cores per host"):
         fewer.plan_for()
 
 

@@ -63,18 +63,18 @@ def test_json_is_as_documented_and_shares_sum_up_to_one(place):
     document = json.loads(paceline(place, "explain", "slow.toml", "--json").stdout)
 
     assert_valid("explain", document)
-    for one in document["explanations"]:
-        assert [share["cause"] for share in one["shares"]] == list(CAUSES)
-        assert sum(share["measured"] for share in one["shares"]) == pytest.approx(1.0)
-        assert one["loss"] is None or sum(one["loss"]["parts"].values()) == pytest.approx(1.0)
+    for explanation in document["explanations"]:
+        assert [share["cause"] for share in explanation["shares"]] == list(CAUSES)
+        assert sum(share["measured"] for share in explanation["shares"]) == pytest.approx(1.0)
+        assert explanation["loss"] is None or sum(explanation["loss"]["parts"].values()) == pytest.approx(1.0)
 
 
 def test_a_trial_of_the_store_is_explained_without_its_study(place):
     document = json.loads(paceline(place, "explain", "slow.toml", "--json").stdout)
-    slow = next(one for one in document["explanations"] if ".2w" in one["trial"])
+    slow = next(explanation for explanation in document["explanations"] if ".2w" in explanation["trial"])
     alone = json.loads(paceline(place, "explain", slow["trial"], "--json").stdout)["explanations"]
 
-    assert [one["trial"] for one in alone] == [slow["trial"]]
+    assert [explanation["trial"] for explanation in alone] == [slow["trial"]]
     assert alone[0]["findings"][0]["cause"] == slow["findings"][0]["cause"]
 
 
@@ -85,11 +85,11 @@ def test_experiments_are_studies_that_load_and_hold_the_trial_beside_the_change(
     assert ended.returncode == 0
     assert files
     document = json.loads(paceline(place, "explain", "slow.toml", "--json").stdout)
-    known = {one["trial"] for one in document["explanations"]}
+    explained = {explanation["trial"] for explanation in document["explanations"]}
     for path in files:
         trials = {expanded.trial.id for expanded in PreparedStudy.of(load_study(path)).expanded}
         assert len(trials) == 2
-        assert trials & known
+        assert trials & explained
 
 
 def test_unknown_trial_says_what_to_type(place):
@@ -162,9 +162,9 @@ def test_profiles_of_all_ranks_are_a_run_that_is_explained(tmp_path):
 
     assert imported.returncode == 0, imported.stderr
     assert_valid("import", json.loads(imported.stdout))
-    (found,) = json.loads(paceline(tmp_path, "explain", "mine.toml", "--json").stdout)["explanations"]
-    assert found["findings"][0]["cause"] == "input"
-    assert found["findings"][0]["share"] == pytest.approx(0.3, abs=0.01)
+    (explanation,) = json.loads(paceline(tmp_path, "explain", "mine.toml", "--json").stdout)["explanations"]
+    assert explanation["findings"][0]["cause"] == "input"
+    assert explanation["findings"][0]["share"] == pytest.approx(0.3, abs=0.01)
 
 
 def test_profiles_of_some_ranks_are_refused(tmp_path):

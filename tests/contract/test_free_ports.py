@@ -12,16 +12,16 @@ from pathlib import Path
 
 import pytest
 
-from paceline.sites.remote import agent
-from paceline.sites.remote.agent import free_ports
+from paceline.sites.remote.agent import ports as agent_ports
+from paceline.sites.remote.agent.ports import free_ports
 
 HERE = "127.0.0.1"
 
 
 def given_out_by_the_kernel(monkeypatch: pytest.MonkeyPatch, low: int, high: int) -> None:
-    words = agent._words
+    words = agent_ports.words
     monkeypatch.setattr(
-        agent, "_words", lambda path: [str(low), str(high)] if path.endswith("port_range") else words(path)
+        agent_ports, "words", lambda path: [str(low), str(high)] if path.endswith("port_range") else words(path)
     )
 
 
@@ -36,7 +36,7 @@ def test_nobody_who_connects_can_get_one_by_chance() -> None:
 
 
 def test_processes_that_ask_together_get_different_ones(tmp_path: Path) -> None:
-    ask = f"from paceline.sites.remote.agent import free_ports\nprint(*(free_ports(2, '{HERE}')[1] for _ in range(50)))"
+    ask = f"from paceline.sites.remote.agent.ports import free_ports\nprint(*(free_ports(2, '{HERE}')[1] for _ in range(50)))"
     asking = [
         subprocess.Popen([sys.executable, "-c", ask], env={"TMPDIR": str(tmp_path)}, stdout=subprocess.PIPE, text=True)
         for _ in range(3)
@@ -51,7 +51,7 @@ def test_a_port_in_use_is_passed_over(tmp_path: Path, monkeypatch: pytest.Monkey
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     with socket.socket() as taken:
         taken.bind((HERE, port))
-        (tmp_path / f"paceline-ports.{os.getuid()}").write_text(str(port - agent._ports_to_choose()[0]))
+        (tmp_path / f"paceline-ports.{os.getuid()}").write_text(str(port - agent_ports._ports_to_choose()[0]))
 
         assert free_ports(1, HERE) != [port]
 

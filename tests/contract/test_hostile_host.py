@@ -12,14 +12,15 @@ import pytest
 from paceline.errors import SiteError
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.remote.launch import through_pipes
-from paceline.sites.remote.link import Agent
+from paceline.sites.remote.requests import Agent
 from paceline.sites.remote.site import RemoteSite
 
 pytestmark = pytest.mark.processes
 LIES = """
 import hashlib, os
 from paceline.sites import tether
-from paceline.sites.remote import agent
+from paceline.sites.remote.agent.serve import main
+from paceline.sites.remote.agent.service import HostService
 
 def listing(self, folder):
     return {{"digests": {{{named!r}: "other"}}}}
@@ -31,11 +32,11 @@ def missing(self, digests):
     return {{"paths": [{named!r}]}}
 
 def put(self, path, mode):
-    open({loot!r}, "wb").writelines(iter(self._receive, b""))
+    open({loot!r}, "wb").writelines(iter(self._channel.receive, b""))
     return {{}}
 
-agent.Hands.listing, agent.Hands.get, agent.Hands.missing, agent.Hands.put = listing, get, missing, put
-agent.main(open(tether.__file__).read())
+HostService.listing, HostService.get, HostService.missing, HostService.put = listing, get, missing, put
+main(open(tether.__file__).read())
 """
 
 

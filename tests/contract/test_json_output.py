@@ -254,7 +254,7 @@ def test_compare_has_the_names_that_others_rely_on(place: Path, ran: dict[str, A
                 assert set(quantity) >= ESTIMATE
     assert comparison["verdicts"]
     for verdict in comparison["verdicts"]:
-        assert {"a", "b", "ratio", "low", "high", "p", "verdict"} <= set(verdict)
+        assert {"a", "b", "ratio", "low", "high", "level", "p", "verdict"} <= set(verdict)
     assert {row["outcome"] for row in comparison["rows"]} == {"ok", "failed", "skipped"}
 
 
@@ -351,6 +351,7 @@ def test_schema_rejects_a_wrong_document(name: str, planned: dict[str, Any], ran
         ("compare", ("rows", 0, "throughput", "value"), "fast"),
         ("compare", ("rows", 0, "workers"), 0),
         ("compare", ("verdicts", 0, "verdict"), "faster"),
+        ("compare", ("verdicts", 0, "level"), 95),
         ("run", ("runs", 0, "outcome"), "skipped"),
         ("run", ("comparison", "rows", 0, "step_s", "unit"), "ms"),
         ("plan", ("estimate_s",), None),
@@ -386,7 +387,7 @@ def test_calibrate(calibrated: dict[str, Any]) -> None:
     assert_valid("calibrate", calibrated)
     (family,) = calibrated["calibrations"]
     assert family["by"] == "modelled"
-    assert {"value", "low", "high"} == set(family["parameters"]["alpha_s"])
+    assert ESTIMATE == set(family["parameters"]["alpha_s"])
 
 
 def test_predict_by_simulation(place: Path, calibrated: dict[str, Any]) -> None:

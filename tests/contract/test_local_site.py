@@ -16,7 +16,9 @@ import pytest
 from paceline.plan.process import Process
 from paceline.plan.trial import ClusterChoice
 from paceline.sites import processes
-from paceline.sites.local import LocalSite, sweep_folder, usable_cores
+from paceline.sites.local import LocalSite
+from paceline.sites.processes import sweep_folder
+from paceline.sites.remote.agent.cores import usable_cores
 
 CLUSTER = ClusterChoice(
     site="local",

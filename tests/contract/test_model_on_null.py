@@ -127,21 +127,21 @@ def bench(tmp_path_factory) -> Workbench:
 
 @pytest.fixture(scope="module")
 def calibration(bench):
-    (found,) = keep_models(bench.snapshot())
-    return found
+    (calibration,) = keep_models(bench.snapshot())
+    return calibration
 
 
 @pytest.fixture(scope="module", params=SEEDS)
 def law_and_calibration(request, tmp_path_factory):
     law = random_law(request.param)
-    (found,) = keep_models(measured(law, tmp_path_factory.mktemp("law")).snapshot())
-    return law, found
+    (calibration,) = keep_models(measured(law, tmp_path_factory.mktemp("law")).snapshot())
+    return law, calibration
 
 
 def assert_found_again(calibration, law):
-    found = calibration.parameters()
+    parameters = calibration.parameters()
     for name, truth in truth_of(law).items():
-        assert found[name]["low"] <= truth <= found[name]["high"], (name, truth, found[name])
+        assert parameters[name].contains(truth), (name, truth, parameters[name])
     assert calibration.straggling.spread == pytest.approx(law["jitter"], rel=0.2)
     assert calibration.straggling.slowest == pytest.approx(law.get("slow_factor", 1.0), rel=0.02)
 
@@ -320,9 +320,9 @@ def test_published_tables_are_skipped_with_the_reason_where_they_are_not(tmp_pat
 def test_a_split_of_our_own_records_is_judged_point_by_point(bench, tmp_path):
     split = tmp_path / "split.toml"
     split.write_text('[split]\nrecords = "records"\nfit = "batch<=4"\n')
-    found = split_validation(split, str(bench.folder))
+    validation = split_validation(split, str(bench.folder))
 
-    (group,) = found.groups
+    (group,) = validation.groups
     assert {point.batch for point in group.points} == {16}
     assert set(group.predicted) >= {"paceline", "ernest", "pollux", "usl", "sum", "max", "last value"}
 
@@ -331,7 +331,7 @@ def test_runs_that_calibration_proposes_are_part_of_the_fit(tmp_path):
     study = study_of(LAW, cluster={"workers_per_host": [1, 2], "oversubscribe": True}, measure={"repeats": 2})
     (tmp_path / "one-batch.toml").write_text(to_toml(study), encoding="utf-8")
     ended = paceline(tmp_path, "calibrate", "one-batch.toml", "--budget", "10min", "--json")
-    (found,) = json.loads(ended.stdout)["calibrations"]
+    (calibration,) = json.loads(ended.stdout)["calibrations"]
 
-    assert len(found["runs"]) > 2
-    assert not any("only batch" in sentence for sentence in found["unidentified"])
+    assert len(calibration["runs"]) > 2
+    assert not any("only batch" in sentence for sentence in calibration["unidentified"])

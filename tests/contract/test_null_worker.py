@@ -24,7 +24,7 @@ from paceline.plan.trial import (
     Trial,
     WorkloadChoice,
 )
-from paceline.sites.remote.agent import free_ports
+from paceline.sites.remote.agent.ports import free_ports
 
 pytestmark = pytest.mark.processes
 

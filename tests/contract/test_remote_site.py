@@ -18,7 +18,8 @@ from paceline.plan.process import Process
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import Running
 from paceline.sites.remote.launch import Home, agent_command, natural_order, through_pipes
-from paceline.sites.remote.link import LOST, Agent
+from paceline.sites.remote.link import EXIT_LOST
+from paceline.sites.remote.requests import Agent
 from paceline.sites.remote.site import RemoteSite
 
 pytestmark = pytest.mark.processes
@@ -96,17 +97,17 @@ def test_processes_run_there_and_their_files_and_exit_codes_come_home(site: Pipe
 
 def test_agents_are_kept_from_run_to_run_and_replaced_when_they_die(site: Pipes) -> None:
     site.open(cluster(), ports=1)
-    first = [one.about["pid"] for one in site._agents]
+    first = [agent.about.pid for agent in site._agents]
     site.close()
     site.open(cluster(), ports=1)
-    again = [one.about["pid"] for one in site._agents]
+    again = [agent.about.pid for agent in site._agents]
     os.kill(first[1], signal.SIGKILL)
     wait_until(site.lost_hosts)
     site.close()
     site.open(cluster(), ports=1)
 
     assert again == first
-    assert not set(first) & {one.about["pid"] for one in site._agents}
+    assert not set(first) & {agent.about.pid for agent in site._agents}
 
 
 def test_processes_of_a_host_that_dies_are_lost_and_gone(site: Pipes, tmp_path: Path) -> None:
@@ -115,9 +116,9 @@ def test_processes_of_a_host_that_dies_are_lost_and_gone(site: Pipes, tmp_path: 
         site, tmp_path, "import os, time; open('pid', 'w').write(str(os.getpid())); time.sleep(1000)", host=1
     )
     wait_until(lambda: (tmp_path / "pid").exists() and (tmp_path / "pid").read_text())
-    os.kill(site._agents[1].about["pid"], signal.SIGKILL)
+    os.kill(site._agents[1].about.pid, signal.SIGKILL)
 
-    assert running.wait() == LOST
+    assert running.wait() == EXIT_LOST
     assert len(site.lost_hosts()) == 1
     wait_until(lambda: not psutil.pid_exists(int((tmp_path / "pid").read_text())))
     assert site.stop() == []
@@ -151,16 +152,32 @@ def test_files_are_brought_only_where_they_are_missing_or_others(site: Pipes, tm
 
 def test_file_goes_there_and_back(site: Pipes, tmp_path: Path) -> None:
     site.open(cluster(1), ports=1)
-    (one,) = site._agents
+    (agent,) = site._agents
     given = tmp_path / "given"
     given.write_bytes(os.urandom(9_000_000))
     given.chmod(0o750)
     before = given.read_bytes()
-    one.put(given)
-    one.get(str(given), tmp_path / "back")
+    agent.put(given)
+    agent.get(str(given), tmp_path / "back")
 
     assert given.read_bytes() == before == (tmp_path / "back").read_bytes()
     assert given.stat().st_mode & 0o777 == 0o750
+
+
+def test_hosts_tell_what_they_and_their_processes_have_used(site: Pipes, tmp_path: Path) -> None:
+    site.open(cluster(), ports=1)
+    before = site.counters()
+    running = start(site, tmp_path, "while True: pass")
+
+    wait_until(lambda: (usage := running.usage()) and usage.cpu_s > 0.1)
+    after = site.counters()
+    for earlier, later in zip(before, after, strict=True):
+        assert earlier is not None
+        assert later is not None
+        assert later.wall_s > earlier.wall_s
+        assert later.busy_s > earlier.busy_s
+        assert later.cores == os.cpu_count()
+    assert site.traffic().keys() == {"sent_bytes", "received_bytes"}
 
 
 def test_clock_offset_contains_the_truth(site: Pipes) -> None:
@@ -178,13 +195,13 @@ def test_more_threads_than_cores_are_refused_with_what_to_write(site: Pipes) -> 
 
 def test_what_a_host_cannot_do_is_told_and_the_next_request_is_answered(site: Pipes) -> None:
     site.open(cluster(1), ports=1)
-    (one,) = site._agents
+    (agent,) = site._agents
 
     with pytest.raises(SiteError, match="No such file"):
-        one.get("/there/is/no/such/file", Path("never"))
+        agent.get("/there/is/no/such/file", Path("never"))
     with pytest.raises(SiteError):
-        one.put(Path("/proc/version"))
-    assert one.ask("clock")["unix_s"] > 0
+        agent.put(Path("/proc/version"))
+    assert agent.unix_time() > 0
 
 
 def test_command_that_never_becomes_an_agent_is_told_with_its_last_words() -> None:
@@ -202,11 +219,11 @@ def test_only_who_knows_the_key_is_let_in() -> None:
     popen = psutil.Popen(
         agent_command(sys.executable), env={**os.environ, **variables, "PACELINE_HOME": f"127.0.0.1:{port}"}
     )
-    (one,) = home.welcome(1, within_s=PATIENCE_S, dead=lambda: None)
+    (agent,) = home.welcome(1, within_s=PATIENCE_S, dead=lambda: None)
     home.close()
 
-    assert one.about["pid"] == popen.pid
-    one.close()
+    assert agent.about.pid == popen.pid
+    agent.close()
     assert popen.wait(PATIENCE_S) == 0
 
 

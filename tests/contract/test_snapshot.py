@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 
+from paceline import campaigns
 from paceline.cli import main
 from paceline.model.fitting.families import Origin
 from paceline.snapshot import Snapshot
@@ -103,6 +104,104 @@ def test_run_expands_once_and_reads_no_sample_file_twice(tmp_path: Path, counts:
     assert prefixed(counts, "expand") == [1]
     assert set(prefixed(counts, "verify")) == {1}
     assert set(prefixed(counts, "read")) <= {1}
+
+
+LAW = {"compute_s": 12e-3, "compute_per_sample_s": 1e-3, "overlap": 0.4, "jitter": 0.02, "run_jitter": 0.005}
+"""A law of the null framework by which more workers are faster."""
+
+
+@pytest.fixture
+def rounds(counts: Counter[str], monkeypatch: pytest.MonkeyPatch) -> list[Counter[str]]:
+    """The counts up to each decision of a campaign on what to run next; `counts` has what followed the last one."""
+    decided: list[Counter[str]] = []
+
+    def cut(where: str) -> None:
+        decide = getattr(campaigns, where)
+
+        def passed_on(*args: Any) -> Any:
+            decided.append(counts.copy())
+            counts.clear()
+            return decide(*args)
+
+        monkeypatch.setattr(campaigns, where, passed_on)
+
+    cut("next_run")
+    cut("survey")
+    return decided
+
+
+def assert_no_work_is_repeated(rounds: list[Counter[str]], after: Counter[str]) -> None:
+    """Each round expands one proposal, reads what it ran, and fits each family once; nothing is left to do after it."""
+    for work in rounds[1:]:
+        assert prefixed(work, "expand") == [1]
+        assert set(prefixed(work, "verify")) == {1}
+        assert prefixed(work, "fit") == [1]
+    assert not prefixed(after, "expand") + prefixed(after, "verify") + prefixed(after, "read") + prefixed(after, "fit")
+    whole = sum(rounds, Counter())
+    assert set(prefixed(whole, "verify")) == {1}
+    assert set(prefixed(whole, "read")) <= {1}
+
+
+def test_each_round_of_a_calibration_expands_once_and_fits_each_family_once(
+    tmp_path: Path, counts: Counter[str], rounds: list[Counter[str]]
+) -> None:
+    data = study_of(LAW, cluster={"workers_per_host": [1, 2], "oversubscribe": True})
+    path = tmp_path / "s.toml"
+    path.write_text(to_toml(data), encoding="utf-8")
+
+    assert main(["calibrate", str(path), "--budget", "10min", "--store", str(tmp_path / "store")]) == 0
+    assert len(rounds) > 2
+    assert {"expand street", "expand street-links"} <= set(rounds[0])
+    assert set(prefixed(rounds[0], "expand")) == {1}
+    assert prefixed(rounds[0], "fit") == [1]
+    assert_no_work_is_repeated(rounds, counts)
+
+
+def calibrated(folder: Path, law: dict[str, float], batches: list[int]) -> tuple[str, str, str]:
+    """The flags of a study with one and two workers that was run and fitted."""
+    data = study_of(
+        law,
+        cluster={"workers_per_host": [1, 2], "oversubscribe": True},
+        workload={"batch_per_worker": batches},
+        measure={"steps": 50, "repeats": 3},
+    )
+    (folder / "s.toml").write_text(to_toml(data), encoding="utf-8")
+    flags = (str(folder / "s.toml"), "--store", str(folder / "store"))
+    assert main(["calibrate", *flags, "--budget", "0s"]) == 0
+    return flags
+
+
+def test_each_round_of_trying_a_recommendation_expands_once_and_fits_each_family_once(
+    tmp_path: Path, counts: Counter[str], rounds: list[Counter[str]]
+) -> None:
+    # With these costs every batch has the same throughput, so more is to be tried than one round may run.
+    only_per_sample = dict.fromkeys(("compute_s", "input_s", "update_s", "overhead_s", "alpha_s"), 1e-7)
+    flags = calibrated(tmp_path, {**LAW, **only_per_sample, "beta_s_per_byte": 1e-12}, [4, 8, 16, 32])
+    rounds.clear()
+    counts.clear()
+
+    assert main(["recommend", *flags, "--try", "--budget", "10min"]) == 0
+    assert len(rounds) > 2
+    assert rounds[0]["expand street"] == 1
+    assert not prefixed(rounds[0], "fit")
+    assert_no_work_is_repeated(rounds, counts)
+
+
+def test_a_recommendation_that_needs_no_try_fits_each_family_once(
+    tmp_path: Path, counts: Counter[str], rounds: list[Counter[str]]
+) -> None:
+    # Each exchange takes longer than the step that it saves: one worker is best, and that was measured.
+    flags = calibrated(tmp_path, {**LAW, "alpha_s": 30e-3, "overlap": 0.0}, [4])
+    assert main(["run", *flags, "--again"]) == 0
+    rounds.clear()
+    counts.clear()
+
+    assert main(["recommend", *flags, "--try"]) == 0
+    assert len(rounds) == 1
+    whole = rounds[0] + counts
+    assert prefixed(whole, "expand") == [1]
+    assert prefixed(whole, "fit") == [1]
+    assert set(prefixed(whole, "verify")) == {1}
 
 
 def answer(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, Any]:

@@ -21,26 +21,26 @@ ASKED = [("resnet44", 17, 3.0), ("transformer", 15, 3.0), ("alexnet", 8, 3.0), (
 
 @pytest.mark.parametrize(("name", "asked", "worse"), ASKED)
 def test_steps_that_were_not_fitted_are_predicted_as_well_as_the_pages_say(name, asked, worse):
-    found = split_validation(VALIDATION / "splits" / f"{name}.toml")
-    (group,) = found.groups
-    ours, others = group.figures(Structural.name), [group.figures(one) for one in found.models[1:]]
+    validation = split_validation(VALIDATION / "splits" / f"{name}.toml")
+    (group,) = validation.groups
+    ours, others = group.figures(Structural.name), [group.figures(model) for model in validation.models[1:]]
 
     assert len(group.points) == asked
     assert ours.mape <= 0.05
     assert ours.p95 <= 0.15
     assert ours.spearman >= 0.95
     assert ours.coverage_low <= 0.9 <= ours.coverage_high
-    assert all(one.mape > worse * ours.mape for one in others)
+    assert all(figures.mape > worse * ours.mape for figures in others)
 
 
 def test_other_frameworks_are_predicted_as_well_as_the_pages_say():
-    found = split_validation(VALIDATION / "splits" / "frameworks.toml")
-    figures = [group.figures(Structural.name) for group in found.groups]
+    validation = split_validation(VALIDATION / "splits" / "frameworks.toml")
+    figures = [group.figures(Structural.name) for group in validation.groups]
 
     assert len(figures) == 5
-    assert all(len(group.points) == 2 for group in found.groups)
-    assert all(one.max <= 0.10 and one.coverage == 1 for one in figures)
-    assert found.overall(Structural.name)["mape"] <= 0.06
+    assert all(len(group.points) == 2 for group in validation.groups)
+    assert all(errors.max <= 0.10 and errors.coverage == 1 for errors in figures)
+    assert validation.overall(Structural.name)["mape"] <= 0.06
 
 
 @pytest.mark.parametrize("name", ["alexnet-faster", "resnet50-faster"])
@@ -66,4 +66,4 @@ def test_records_are_few_megabytes_and_five_runs_a_trial():
 
 @pytest.mark.parametrize("path", SPLITS, ids=lambda path: path.stem)
 def test_every_split_can_be_read_and_its_records_are_there(path):
-    assert path.parent / read_split(path).records in [path.parent / "../records" / one.name for one in RECORDS]
+    assert path.parent / read_split(path).records in [path.parent / "../records" / archive.name for archive in RECORDS]

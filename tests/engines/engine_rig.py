@@ -21,8 +21,8 @@ from paceline.sites.lab.cluster import NO_DELAY, Cluster
 from paceline.sites.lab.layout import layout_of
 from paceline.sites.lab.namespaces import privilege
 from paceline.sites.lab.site import KNOBS
-from paceline.sites.local import usable_cores
 from paceline.sites.processes import tethered
+from paceline.sites.remote.agent.cores import usable_cores
 from paceline.spec.study import Network
 
 PATIENCE_S = 120.0

@@ -1,6 +1,6 @@
-"""The command line: one module a command, in the order of the work. Joins the stages, holds none of their logic.
+"""The command line: one module per command. It joins the stages and has none of their logic.
 
-Human text goes to stderr, results to stdout. Errors are caught here and nowhere else.
+Text for people goes to stderr, results to stdout. Errors are caught only here.
 """
 
 from __future__ import annotations
@@ -38,15 +38,20 @@ COMMANDS = (
     "export",
     "completion",
 )
-"""Modules of this package, in workflow order."""
+"""The commands, in workflow order; each is a module of this package."""
 EXIT_INTERRUPTED = 130
 EXIT_DEFECT = 70
 GARBAGE = 100_000
-"""Objects made before the collector looks for cycles; Python's own 700 is for programs that run for days."""
+"""The objects that are made before the garbage collector looks for cycles. Python's default of 700 suits programs that
+run for a long time."""
 
 
 def make_parser(only: str | None = None) -> argparse.ArgumentParser:
-    """All commands; of a single one that is asked for, the others without their flags, which are slow to load."""
+    """Returns the parser of all commands.
+
+    Args:
+        only: the command that is asked for; the flags of the others are left out, because loading them is slow.
+    """
     parser = Parser(
         prog="paceline",
         description="Which framework and configuration trains my model best here? Measured, with evidence.",
@@ -64,16 +69,17 @@ def make_parser(only: str | None = None) -> argparse.ArgumentParser:
 
 
 def asked_command(argv: Sequence[str]) -> str | None:
-    """The command of a command line; None where there is none, or none that is known."""
+    """Returns the command of a command line; None if there is none, or it is unknown."""
     first = next((word for word in argv if not word.startswith("-")), None)
     return first if first in COMMANDS else None
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Parse, run the command, turn errors into two lines and an exit code."""
-    # Ending by SIGTERM keeps what was recorded and ends the workers, just like Ctrl-C.
+    """Parses the command line, runs the command, and turns errors into two lines and an exit code."""
+    # SIGTERM is handled like Ctrl-C: it ends the workers and keeps what was recorded.
     signal.signal(signal.SIGTERM, _interrupt)
-    # A command lives for seconds and makes little garbage: looking for it less often saves a fifth of a large study.
+    # A command runs for seconds and makes little garbage. Looking for it less often saves a fifth of the time for a
+    # large study.
     gc.set_threshold(GARBAGE)
     show_traceback = False
     try:
@@ -91,7 +97,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         say("interrupted; all recorded runs are kept. Continue with the same command.")
         return EXIT_INTERRUPTED
-    except BrokenPipeError:  # the reader of a pipe (head, less) has seen enough
+    except BrokenPipeError:  # the reader of a pipe (head, less) has closed it
         sys.stderr.close()
         return 0
     except Exception as error:

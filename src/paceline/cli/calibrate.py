@@ -1,4 +1,4 @@
-"""`paceline calibrate STUDY`: measure what the model needs, fit it, and name what could not be identified."""
+"""`paceline calibrate STUDY`: measures what the model needs, fits it, and names what could not be identified."""
 
 from __future__ import annotations
 
@@ -62,4 +62,4 @@ def main(args: argparse.Namespace) -> int:
 def _json(calibration: Calibration) -> dict[str, object]:
     data = calibration.to_json()
     del data["draws"], data["vector"], data["low"], data["high"], data["names"]
-    return {**data, "parameters": calibration.parameters()}
+    return {**data, "parameters": {name: value.to_json() for name, value in calibration.parameters().items()}}

@@ -1,4 +1,4 @@
-"""`paceline check fairness STUDY`: do the study's frameworks compute the same? Runs the proof, shows it."""
+"""`paceline check fairness STUDY`: runs and shows the proof that the frameworks of a study compute the same."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def _what_to_do(args: argparse.Namespace, failed: Sequence[Proof]) -> str:
         again = command(args, "check", "fairness", args.study, "--retry-failed")
         advice.append(f"repeat the failed runs: {again}")
     if NOT_COMPARABLE in verdicts:
-        # Those runs ended well, so there is nothing to run again.
+        # These runs succeeded, so repeating them would not help.
         advice.append(
             "what is not comparable is measured and shown, and not ranked: " + documented("concepts/fairness")
         )

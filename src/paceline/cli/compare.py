@@ -1,4 +1,4 @@
-"""`paceline compare STUDY`: which trial is faster, by how much, and how certain that is."""
+"""`paceline compare STUDY`: shows which trial is faster, by how much, and how certain that is."""
 
 from __future__ import annotations
 
@@ -46,7 +46,12 @@ def main(args: argparse.Namespace) -> int:
 
 
 def next_words(results: Comparison | Collectives, *words: str) -> tuple[str, ...]:
-    """The command that follows; where no run ended well, the one that runs them again. The study is its second word."""
+    """Returns the words of the next command; if no run succeeded, those that run the study again.
+
+    Args:
+        results: the results of the study.
+        words: the next command; its second word is the study.
+    """
     if isinstance(results, Comparison):
         measured = any(row.throughput for row in results.rows)
     else:
@@ -55,10 +60,10 @@ def next_words(results: Comparison | Collectives, *words: str) -> tuple[str, ...
 
 
 def recorded_snapshot(args: argparse.Namespace) -> Snapshot:
-    """The snapshot of the study that the flags name, compared as they ask.
+    """Returns the snapshot of the study, with the margin and the machines that the flags ask for.
 
     Raises:
-        PacelineError: a flag is wrong, or nothing is recorded.
+        PacelineError: a flag is invalid, or nothing is recorded.
     """
     try:
         margin = parse_quantity(args.margin, FRACTION)

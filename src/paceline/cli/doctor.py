@@ -1,24 +1,40 @@
-"""`paceline doctor`: what this machine can run; for the rest, the reason and the fix."""
+"""`paceline doctor`: shows what this machine can run; for the rest, the reason and the fix."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
 
 from paceline.cli.output import add_common, emit, say
 from paceline.cli.subcommands import Subcommands
 from paceline.environments import examined
 from paceline.errors import PacelineError
 from paceline.frameworks import Framework, known_frameworks, load_framework
+from paceline.plan.capabilities import Capabilities
 from paceline.prepared import environment_of
 from paceline.run.host_state import machine, moment
 from paceline.sites import known_sites, load_site
 from paceline.units import format_bytes
 
 READY = {"ready": "ready", "buildable": "buildable", "stale": "buildable", "broken": "buildable"}
-"""State of an environment → state of its framework; whatever can be mended by building is buildable."""
+"""State of an environment → state of its framework; an environment that building would mend counts as buildable."""
 BUSY_LOAD = 0.5
-"""Load per core before anything is measured, above which another program is likely to disturb."""
+"""The load per core, before anything is measured, above which another program is likely to disturb."""
+REINSTALL = "reinstall the package that offers it"
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Examined:
+    """The state of a framework, of one of its devices, or of a site."""
+
+    name: str
+    state: str
+    version: str | None = None
+    reason: str = ""
+    """Why it is not ready."""
+    fix: str = ""
+    """The command or change that would make it ready."""
 
 
 def add_parser(commands: Subcommands) -> None:
@@ -35,29 +51,41 @@ def add_parser(commands: Subcommands) -> None:
 
 def main(args: argparse.Namespace) -> int:
     names = [args.framework] if args.framework else sorted(known_frameworks())
-    report: dict[str, Any] = {
-        "machine": machine(),
-        "now": moment(),
-        "frameworks": [row for name in names for row in examine(name, strict=bool(args.framework))],
-        "sites": [_site(name) for name in sorted(known_sites())],
-    }
+    frameworks = [examination for name in names for examination in examine(name, strict=bool(args.framework))]
+    sites = [_site(name) for name in sorted(known_sites())]
     if args.fix:
-        for site in sorted(known_sites()):
-            for removed in load_site(site).mend():
+        for name in sorted(known_sites()):
+            for removed in load_site(name).mend():
                 say(f"removed {removed}")
-    if args.framework:
-        report["capabilities"] = _capabilities(load_framework(args.framework))
+    framework = load_framework(args.framework) if args.framework else None
     if args.json:
-        emit(report)
+        emit(
+            {
+                "machine": machine(),
+                "now": moment(),
+                "frameworks": [asdict(examination) for examination in frameworks],
+                "sites": [asdict(examination) for examination in sites],
+                **({"capabilities": _capabilities(framework)} if framework else {}),
+            }
+        )
         return 0
-    _print(report)
-    next_build = next((f for f in report["frameworks"] if f["state"] == "buildable"), None)
-    say(f"next: {next_build['fix']}" if next_build else "next: paceline init --example quickstart")
+    _print_machine()
+    _print_states("framework", frameworks)
+    _print_states("site", sites)
+    if framework:
+        _print_capabilities(framework.capabilities)
+    next_build = next((examination for examination in frameworks if examination.state == "buildable"), None)
+    say(f"next: {next_build.fix}" if next_build else "next: paceline init --example quickstart")
     return 0
 
 
-def examine(name: str, *, strict: bool = False) -> list[dict[str, Any]]:
-    """The state of a framework, and of its devices that were never tried. A broken one must not hide the others."""
+def examine(name: str, *, strict: bool = False) -> list[Examined]:
+    """Returns the state of a framework, and of its devices that were never tried.
+
+    Args:
+        name: the name of the framework.
+        strict: raise the error of a broken framework, instead of reporting it beside the others.
+    """
     try:
         framework = load_framework(name)
         environment = environment_of(framework)
@@ -65,56 +93,45 @@ def examine(name: str, *, strict: bool = False) -> list[dict[str, Any]]:
     except PacelineError as error:
         if strict:
             raise
-        return [_row(name, "unavailable", None, error.message, error.hint or "")]
+        return [Examined(name=name, state="unavailable", reason=error.message, fix=error.hint or "")]
     except Exception as error:  # noqa: BLE001  a third party's adapter that does not import
-        return [
-            _row(
-                name,
-                "unavailable",
-                None,
-                f"{type(error).__name__}: {error}",
-                "reinstall the package that offers it",
-            )
-        ]
+        return [_broken(name, error)]
     ready = READY.get(state.state, "unavailable")
-    fix = state.fix or (f"paceline env build {environment.name}" if ready == "buildable" else "")
-    # A framework without a package of its own (null) lives in our interpreter, whose version is not the framework's.
-    version = state.version if framework.package else None
-    rows = [_row(name, ready, version, state.reason or "", fix)]
-    rows += [
-        _row(
-            f"{name}-{device}",
-            "untested",
-            None,
-            f"the {device} path is implemented but was never tested by us",
-            f"try it with cluster.device = '{device}' and framework.interpreter = a Python that has it",
-        )
-        for device, tried in framework.capabilities.devices.items()
-        if tried == "untested"
+    return [
+        Examined(
+            name=name,
+            state=ready,
+            # A framework without a package of its own (null) lives in our interpreter: that version is not its own.
+            version=state.version if framework.package else None,
+            reason=state.reason or "",
+            fix=state.fix or (f"paceline env build {environment.name}" if ready == "buildable" else ""),
+        ),
+        *(
+            Examined(
+                name=f"{name}-{device}",
+                state="untested",
+                reason=f"the {device} path is implemented but was never tested by us",
+                fix=f"try it with cluster.device = '{device}' and framework.interpreter = a Python that has it",
+            )
+            for device, tried in framework.capabilities.devices.items()
+            if tried == "untested"
+        ),
     ]
-    return rows
 
 
-def _row(name: str, state: str, version: str | None, reason: str, fix: str) -> dict[str, Any]:
-    return {"name": name, "state": state, "version": version, "reason": reason, "fix": fix}
-
-
-def _site(name: str) -> dict[str, Any]:
+def _site(name: str) -> Examined:
     try:
-        site = load_site(name)
-        state = site.state()
-    except Exception as error:  # noqa: BLE001  as above
-        return _row(
-            name,
-            "unavailable",
-            None,
-            f"{type(error).__name__}: {error}",
-            "reinstall the package that offers it",
-        )
-    return _row(name, state.state, None, state.reason, state.fix)
+        state = load_site(name).state()
+    except Exception as error:  # noqa: BLE001  a third party's site that does not import
+        return _broken(name, error)
+    return Examined(name=name, state=state.state, reason=state.reason, fix=state.fix)
 
 
-def _capabilities(framework: Framework) -> dict[str, Any]:
+def _broken(name: str, error: Exception) -> Examined:
+    return Examined(name=name, state="unavailable", reason=f"{type(error).__name__}: {error}", fix=REINSTALL)
+
+
+def _capabilities(framework: Framework) -> dict[str, object]:
     capabilities = framework.capabilities
     return {
         "strategies": {
@@ -134,22 +151,27 @@ def _capabilities(framework: Framework) -> dict[str, Any]:
     }
 
 
-def _print(report: dict[str, Any]) -> None:
-    facts, now = report["machine"], report["now"]
-    print(f"machine     {facts['cpu_model']}, {facts['threads']} core(s), {format_bytes(facts['memory_bytes'])}")
-    busy = now["load1"] / facts["threads"]
-    print(f"right now   load {now['load1']:.2f}" + ("   busy: measure when it is quiet" if busy > BUSY_LOAD else ""))
-    for kind in ("frameworks", "sites"):
-        for row in report[kind]:
-            version = f" {row['version']}" if row["version"] else ""
-            line = f"{kind[:-1]:<11} {row['name']}{version}: {row['state']}"
-            print(line + (f" ({row['reason']})" if row["reason"] else ""))
-            if row["fix"] and row["state"] != "ready":
-                print(f"            fix: {row['fix']}")
-    for name, knob in report.get("capabilities", {}).get("knobs", {}).items():
-        choices = f" [{', '.join(map(str, knob['choices']))}]" if knob["choices"] else ""
-        print(f"knob        {name} = {knob['default']}{choices}: {knob['doc']}")
-    for operation, library in report.get("capabilities", {}).get("collectives", {}).items():
+def _print_machine() -> None:
+    facts, load = machine(), moment()["load1"]
+    threads = facts["threads"] or 1
+    print(f"machine     {facts['cpu_model']}, {threads} core(s), {format_bytes(facts['memory_bytes'])}")
+    print(f"right now   load {load:.2f}" + ("   busy: measure when it is quiet" if load / threads > BUSY_LOAD else ""))
+
+
+def _print_states(kind: str, examinations: Sequence[Examined]) -> None:
+    for examination in examinations:
+        version = f" {examination.version}" if examination.version else ""
+        reason = f" ({examination.reason})" if examination.reason else ""
+        print(f"{kind:<11} {examination.name}{version}: {examination.state}{reason}")
+        if examination.fix and examination.state != "ready":
+            print(f"            fix: {examination.fix}")
+
+
+def _print_capabilities(capabilities: Capabilities) -> None:
+    for name, knob in capabilities.knobs.items():
+        choices = f" [{', '.join(map(str, knob.choices))}]" if knob.choices else ""
+        print(f"knob        {name} = {knob.default}{choices}: {knob.doc}")
+    for operation, library in capabilities.collectives.items():
         print(f"collective  {operation}: {library}")
-    for name, strategy in report.get("capabilities", {}).get("strategies", {}).items():
-        print(f"strategy    {name} ({strategy['class']}): {strategy['doc']}")
+    for name, strategy in capabilities.strategies.items():
+        print(f"strategy    {name} ({strategy.strategy_class}): {strategy.doc}")

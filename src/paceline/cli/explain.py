@@ -1,4 +1,7 @@
-"""`paceline explain STUDY|TRIAL`: where the step time goes, what holds it back, what to change; changes over time."""
+"""`paceline explain STUDY|TRIAL`: shows where the step time goes, what limits it, and what to change.
+
+With `--regressions` it shows when trials became slower.
+"""
 
 from __future__ import annotations
 
@@ -127,7 +130,7 @@ def _regressions(args: argparse.Namespace) -> int:
 
 
 def _failed(args: argparse.Namespace, snapshot: Snapshot) -> PacelineError | None:
-    """What to say where runs are recorded and none ended well."""
+    """Returns the error if runs are recorded and none succeeded; None otherwise."""
     records = [record for record in snapshot.records if args.trial in {None, record.trial.id}]
     return none_ended_well(args.what, records, again=command(args, "run", args.what, "--retry-failed"))
 

@@ -1,6 +1,6 @@
 """`paceline export`: writes records as CSV (one row per run), JSON (everything), Parquet (every sample) or an archive.
 
-It also writes one measured step as a trace, and what a script of the user's printed.
+It also writes one measured step as a trace, and the output of a user's script.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from paceline.spec import load_study
 
 TRACES = ("perfetto", "chakra")
 FILES = {"parquet": (write_parquet, "samples.parquet"), "archive": (write_archive, "records.zip")}
-"""Formats that are no text → what writes them, and what such a file may be called."""
+"""Format that is not text → the function that writes it, and an example of a file name."""
 
 
 def add_parser(commands: Subcommands) -> None:
@@ -31,7 +31,7 @@ def add_parser(commands: Subcommands) -> None:
     parser.add_argument(
         "--format",
         choices=("csv", "json", "parquet", "archive", "log", *TRACES),
-        help="default: csv; archive: everything in one small file; log: what a script printed; perfetto, chakra: one "
+        help="default: csv; archive: everything in one small file; log: the output of a script; perfetto, chakra: one "
         "measured step",
     )
     parser.add_argument(
@@ -85,7 +85,7 @@ def _log(args: argparse.Namespace, records: list[Record]) -> str:
 
 
 def _trace(args: argparse.Namespace, form: str, records: list[Record]) -> int:
-    """One measured step of one run; Chakra has a file for each rank."""
+    """Writes one measured step of one run; for Chakra one file per rank."""
     from paceline.model.foreign.measured_step import measured_spans
     from paceline.model.foreign.traces import chakra_trace, chrome_trace
     from paceline.stats.known_by import MEASURED, SIMULATED
@@ -112,7 +112,7 @@ def _trace(args: argparse.Namespace, form: str, records: list[Record]) -> int:
 
 
 def _traced(args: argparse.Namespace, records: list[Record]) -> Record:
-    """The run that is asked for; else the last of those with most workers."""
+    """Returns the run that is asked for; by default the last of those with the most workers."""
     candidates = [
         record
         for record in records
@@ -128,7 +128,11 @@ def _traced(args: argparse.Namespace, records: list[Record]) -> Record:
 
 
 def wanted_format(args: argparse.Namespace) -> str:
-    """The one format that the flags agree on."""
+    """Returns the format that the flags ask for.
+
+    Raises:
+        PacelineError: the flags contradict each other.
+    """
     form = args.format or ("json" if args.json else "csv")
     if args.json and form != "json":
         raise PacelineError(f"--json and --format {form} exclude each other", hint="leave one of them out")
@@ -140,7 +144,11 @@ def wanted_format(args: argparse.Namespace) -> str:
 
 
 def chosen(args: argparse.Namespace) -> list[Record]:
-    """The records of the study, or of the whole store."""
+    """Returns the records of the study, or of the whole store.
+
+    Raises:
+        PacelineError: nothing is recorded.
+    """
     folder = store_folder(args.store)
     if args.study:
         records = Snapshot.of(load_study(args.study), folder).records

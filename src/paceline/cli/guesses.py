@@ -43,8 +43,8 @@ def guesses(
         SpecError: no model, no such device, framework or strategy, or a strategy that no data sheet tells about.
     """
     models = _models(study, model)
-    frameworks = [framework] if framework else list(study.axes["framework.name"]) if study else [FRAMEWORK]
-    wanted = strategy or (study.axes["framework.strategy"][0] if study else DATA_PARALLEL)
+    frameworks = [framework] if framework else list(study.values("framework.name", str)) if study else [FRAMEWORK]
+    wanted = strategy or (study.values("framework.strategy", str)[0] if study else DATA_PARALLEL)
     each, assumed = _batch(study, batch)
     calibrations = [
         _guess(graph, device, name, wanted, f"batch {each} per worker is assumed; set it: --batch N" if assumed else "")
@@ -64,7 +64,7 @@ def _models(study: Study | None, model: str | None) -> list[Graph]:
             f"{study.source}: has no model whose layers are known, so nothing can be guessed for it",
             hint="measure it: paceline calibrate STUDY   or guess for a known model: add --model resnet50",
         )
-    names = [model] if model else list(study.axes["workload.model"])
+    names = [model] if model else list(study.values("workload.model", str))
     read = workloads_of(study)
     graphs = [
         read(name, {key: values[0] for key, values in study.model_options.get(name, {}).items()}) for name in names
@@ -76,7 +76,7 @@ def _batch(study: Study | None, batch: int | None) -> tuple[int, bool]:
     """(samples per worker, whether that is assumed)."""
     if batch is not None:
         return batch, False
-    sizes = [size for size in study.axes["workload.batch_per_worker"] if size] if study else []
+    sizes = [size for size in study.optional_values("workload.batch_per_worker", int) if size] if study else []
     return (max(sizes), False) if sizes else (BATCH, True)
 
 

@@ -1,11 +1,13 @@
-"""`paceline import STUDY FILE`: what other tools measured, as calibration of a study; a profile also as a run of it.
-`paceline import RECORDS.zip`: records that somebody exported, into the store.
+"""`paceline import STUDY FILE`: imports measurements of other tools as calibration of a study, or a profile as a run.
+
+`paceline import RECORDS.zip` adds exported records to the store.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
 
 from paceline.cli.output import add_common, command, emit, say, show
@@ -78,7 +80,7 @@ def main(args: argparse.Namespace) -> int:
                 "file": imported.file,
                 "kind": imported.kind,
                 "workers": imported.setting.workers,
-                "tells": dict(imported.told),
+                "tells": asdict(imported.told),
                 "kept_in": str(path),
             }
         )
@@ -156,7 +158,11 @@ def _as_run(args: argparse.Namespace) -> int:
 
 
 def _trial_of(args: argparse.Namespace, trials: Sequence[Trial]) -> Trial:
-    """The one trial of the study that the flags name."""
+    """Returns the one trial of the study that the flags select.
+
+    Raises:
+        SpecError: the flags select no trial or several.
+    """
     wanted = {"workers": args.workers, "hosts": args.hosts if args.hosts > 1 else None, "batch": args.batch}
 
     def matches(trial: Trial) -> bool:

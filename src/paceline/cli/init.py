@@ -1,4 +1,4 @@
-"""`paceline init [FILE]`: write a study to start from: a commented one, or one of those that ship with Paceline."""
+"""`paceline init [FILE]`: writes a study to start from: a commented one, or one of those that come with Paceline."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import argparse
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from paceline.cli.output import add_common, emit, say, show, width
+from paceline.cli.subcommands import Subcommands
 from paceline.errors import SpecError
 from paceline.spec.examples import Example, example_named, examples, first_study
 
@@ -16,7 +16,7 @@ FILE = "study.toml"
 """The default name of a new study file."""
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("init", help="write a study to start from, or one of the examples")
     parser.add_argument("file", nargs="?", metavar="FILE", help=f"where to write it (default: {FILE}, or NAME.toml)")
     parser.add_argument("--example", metavar="NAME", help="one of the shipped studies, with the files it names")
@@ -58,21 +58,25 @@ def _list(args: argparse.Namespace) -> int:
     return 0
 
 
-def _described(example: Example) -> dict[str, Any]:
+def _described(example: Example) -> dict[str, object]:
     return {"name": example.name, "question": example.question, "files": list(example.files)}
 
 
-def _document(**fields: Any) -> dict[str, Any]:
+def _document(**fields: object) -> dict[str, object]:
     return {"example": None, "file": None, "written": [], "examples": [], **fields}
 
 
 def _name(target: Path) -> str:
-    """A name that a study may have, from that of its file."""
+    """Returns a valid name for a study, from the name of its file."""
     return re.sub(r"[^A-Za-z0-9_-]+", "-", target.stem).strip("-_") or "study"
 
 
 def _write(copies: Mapping[Path, bytes], *, force: bool) -> None:
-    """All of the files, or none where one is there already."""
+    """Writes all files, or none if one of them exists already.
+
+    Raises:
+        SpecError: a file exists, or cannot be written.
+    """
     there = [path for path in copies if path.exists()]
     if there and not force:
         raise SpecError(

@@ -1,4 +1,4 @@
-"""Where words and results go: words to stderr, results to stdout."""
+"""The output of all commands: text for people about the progress goes to stderr, results go to stdout."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ if TYPE_CHECKING:
 DOCUMENT_VERSION = 2
 """The schema version of every JSON document (docs/reference/json.md)."""
 WIDTH = 80
-"""Columns that everything fits in."""
+"""The number of columns that all text fits into."""
 
 
 def say(message: str = "") -> None:
-    """Words for a person."""
+    """Prints a line for a person to stderr."""
     put(message, sys.stderr)
 
 
 def document(data: Mapping[str, object]) -> str:
-    """A result for a program, as the text of a JSON document."""
+    """Returns a result as the text of a JSON document."""
     return json.dumps({"schema_version": DOCUMENT_VERSION, **data}, indent=1, allow_nan=False)
 
 
 def emit(data: Mapping[str, object]) -> None:
-    """Print a result for a program."""
+    """Prints a result as a JSON document."""
     print(document(data))
 
 
 def add_common(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
-    """The flags that every command has."""
+    """Adds the flags that all commands have."""
     parser.add_argument("--json", action="store_true", help="print the result as JSON on stdout")
     if store:
         parser.add_argument(
@@ -45,30 +45,30 @@ def add_common(parser: argparse.ArgumentParser, *, store: bool = True) -> None:
 
 
 def add_details(parser: argparse.ArgumentParser) -> None:
-    """The flag of commands that show results."""
+    """Adds the flag of the commands that show results."""
     parser.add_argument(
         "--all", action="store_true", help="also show phases, CPU and memory, and warnings and fairness in full"
     )
 
 
 def command(args: argparse.Namespace, *words: str) -> str:
-    """A command to type next, with the store of this one."""
+    """Returns a command to type next, with the store of the present one."""
     store = getattr(args, "store", None)
     return " ".join(["paceline", *words, *(["--store", store] if store else [])])
 
 
 def show(text: str) -> None:
-    """A result for a person."""
+    """Prints a result for a person to stdout."""
     put(text, sys.stdout)
 
 
 def width() -> int:
-    """Columns of the terminal; WIDTH where there is none, so that a file looks the same everywhere."""
+    """Returns the columns of the terminal; WIDTH if there is none, so that a file does not depend on the terminal."""
     return max(WIDTH, shutil.get_terminal_size((WIDTH, 24)).columns) if sys.stdout.isatty() else WIDTH
 
 
 def tell_outdated(args: argparse.Namespace, snapshot: Snapshot, study: str) -> None:
-    """Say which kept calibrations are older than the records, and how to renew them."""
+    """Says which stored calibrations are older than the records, and how to renew them."""
     if snapshot.outdated:
         renew = command(args, "calibrate", study, "--no-run")
         say(

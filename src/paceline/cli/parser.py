@@ -1,4 +1,4 @@
-"""Command lines that are wrong end as all errors do: what is wrong, what to type next. Knows no command."""
+"""A parser whose errors are like all others: they say what is wrong and what to type next. Knows no command."""
 
 from __future__ import annotations
 
@@ -6,18 +6,20 @@ import argparse
 import difflib
 import math
 from collections.abc import Iterable
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from paceline.errors import SpecError
 
 
 class Parser(argparse.ArgumentParser):
-    """A parser that raises SpecError instead of ending the program, and names the nearest word that it knows."""
+    """A parser that raises SpecError instead of ending the program, and suggests the most similar word."""
 
     def error(self, message: str) -> NoReturn:
         raise SpecError(message.removeprefix("argument "), hint=f"see the options: {self.prog} --help")
 
-    def parse_known_args(self, args: Any = None, namespace: Any = None) -> tuple[Any, list[str]]:
+    def parse_known_args(  # type: ignore[override]  # argparse also takes namespaces of other types
+        self, args: Iterable[str] | None = None, namespace: argparse.Namespace | None = None
+    ) -> tuple[argparse.Namespace, list[str]]:
         parsed, left = super().parse_known_args(args, namespace)
         if left:
             flags = [word for word in left if word.startswith("-")]
@@ -28,8 +30,8 @@ class Parser(argparse.ArgumentParser):
             raise SpecError(f"{self.prog}: unexpected argument: {' '.join(left)}", hint=self._hint("", ()))
         return parsed, left
 
-    def _check_value(self, action: argparse.Action, value: Any) -> None:
-        """Check the value of an argument with choices; a command is one of them."""
+    def _check_value(self, action: argparse.Action, value: object) -> None:
+        """Checks the value of an argument with choices, such as the command."""
         if action.choices is not None and value not in action.choices:
             raise SpecError(
                 f"{'/'.join(action.option_strings) or action.metavar or action.dest}: {value!r} is not known",
@@ -43,7 +45,7 @@ class Parser(argparse.ArgumentParser):
 
 
 def whole(text: str) -> int:
-    """A count on the command line: a whole number of at least 1."""
+    """Returns a count on the command line: a whole number of at least 1."""
     try:
         number = int(text)
     except ValueError:
@@ -54,7 +56,7 @@ def whole(text: str) -> int:
 
 
 def amount(text: str) -> float:
-    """A price or a power on the command line: a number above zero."""
+    """Returns a price or a power on the command line: a number above zero."""
     try:
         number = float(text)
     except ValueError:

@@ -1,4 +1,4 @@
-"""`paceline plan STUDY`: the dry run. Trials, skips with reasons, estimated time; touches nothing."""
+"""`paceline plan STUDY`: shows what a study would run, what it skips and why, and the estimated time. Runs nothing."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def nothing_can_run(study: str) -> RunIncompleteError:
-    """The error of a study whose trials are all skipped."""
+    """Returns the error of a study whose trials are all skipped."""
     return RunIncompleteError(
         f"{study}: no trial can run here: all are skipped",
         hint="see the reasons above: change the study, or see what there is: paceline doctor",
@@ -46,7 +46,7 @@ def nothing_can_run(study: str) -> RunIncompleteError:
 
 
 def names_of(plan: Plan) -> dict[str, str]:
-    """Trial id → what sets it apart, then its id."""
+    """Returns trial id → what distinguishes it, followed by its id."""
     names: dict[str, str] = {}
     for prefix, trials in (
         ("", [trial for trial in plan.trials if not trial.measure.evidence]),
@@ -58,7 +58,7 @@ def names_of(plan: Plan) -> dict[str, str]:
 
 
 def describe(plan: Plan) -> list[str]:
-    """The plan in words."""
+    """Returns the lines that describe a plan."""
     names = names_of(plan)
     lines = []
     counts = Counter(run.trial.id for run in plan.runs)

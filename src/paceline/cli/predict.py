@@ -5,7 +5,7 @@ from __future__ import annotations
 import argparse
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from paceline.cli.output import add_common, command, emit, say, show, tell_outdated, width
 from paceline.cli.parser import amount, whole
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from paceline.cli.guesses import Guesses
     from paceline.model.equations.conditions import Conditions
     from paceline.model.fitting.calibration import Calibration
-    from paceline.model.forecast.predict import Prediction
+    from paceline.model.forecast.expenses import Rates
+    from paceline.model.forecast.scaling import ScalingForecast
 
 WORKERS = "1..64"
 MOST_WORKERS = 1 << 20
@@ -64,37 +65,34 @@ def add_parser(commands: Subcommands) -> None:
 
 
 def main(args: argparse.Namespace) -> int:
-    from paceline.model.forecast.predict import knee, predict, worth_paying
-    from paceline.model.forecast.what_if import changed, parse_changes, single_changes
+    from paceline.model.forecast.scaling import forecast
+    from paceline.model.forecast.what_if import parse_changes
 
-    workers = counts(args.workers)
+    workers, rates = counts(args.workers), _rates(args)
     changes = parse_changes(args.what_if) if args.what_if else []
-    answers: list[dict[str, Any]] = []
-    for calibration in _calibrations(args):
-        conditions = [_conditions(args, calibration, count) for count in workers]
-        predictions = [predict(*changed(calibration, condition, changes)) for condition in conditions]
-        answers.append(
-            {
-                "calibration": calibration,
-                "predictions": predictions,
-                "knee": knee(predictions),
-                "worth": worth_paying(predictions),
-                "without": [predict(calibration, condition) for condition in conditions] if changes else [],
-                "helps": single_changes(calibration, conditions[-1]) if args.helps_most else [],
-            }
+    calibrations, batch = _calibrations(args)
+    forecasts = [
+        forecast(
+            calibration,
+            _conditions(args, calibration, workers, batch),
+            changes,
+            rank_changes=args.helps_most,
         )
+        for calibration in calibrations
+    ]
+    first = forecasts[0]
     if args.picture:
-        _draw(args, answers)
+        _draw(args, forecasts)
     if args.trace or args.chakra:
-        _trace(args, answers[0])
+        _trace(args, first)
     if args.json:
-        emit({"families": [_json(args, answer) for answer in answers], **_json(args, answers[0])})
+        emit({"families": [family.to_json(rates) for family in forecasts], **first.to_json(rates)})
     else:
-        from paceline.report.model import prediction_text
+        from paceline.report.forecast import forecast_text
 
-        show("\n\n".join(prediction_text(answer, _extras(args), width()) for answer in answers))
-        best = answers[0]["helps"][0][0] if answers[0]["helps"] else None
-        say(f"next: {command(args, 'predict', *_asked(args), *(['--what-if', best] if best else ['--helps-most']))}")
+        show("\n\n".join(forecast_text(family, rates, width()) for family in forecasts))
+        change = ["--what-if", first.helps_most[0].change] if first.helps_most else ["--helps-most"]
+        say(f"next: {command(args, 'predict', *_asked(args), *change)}")
     return 0
 
 
@@ -134,14 +132,16 @@ def counts(text: str) -> list[int]:
     return workers
 
 
-def _calibrations(args: argparse.Namespace) -> Sequence[Calibration]:
+def _calibrations(args: argparse.Namespace) -> tuple[Sequence[Calibration], int | None]:
+    """(the families that are asked about, samples per worker); None for the largest batch that was run."""
     from paceline.model.fitting.kept import chosen, kept_calibrations
 
     if args.device:
-        return _guesses(args).calibrations
+        guessed = _guesses(args)
+        return guessed.calibrations, guessed.batch
     wanted = {key: getattr(args, key) for key in ("framework", "strategy", "model") if getattr(args, key)}
     if not args.study:
-        return chosen(kept_calibrations(store_folder(args.store)), wanted)
+        return chosen(kept_calibrations(store_folder(args.store)), wanted), args.batch
     from paceline.snapshot import Snapshot
 
     snapshot = Snapshot.of(load_study(args.study), store_folder(args.store))
@@ -151,7 +151,7 @@ def _calibrations(args: argparse.Namespace) -> Sequence[Calibration]:
             hint=f"calibrate it: {command(args, 'calibrate', args.study)}",
         )
     tell_outdated(args, snapshot, args.study)
-    return chosen(snapshot.calibrations, wanted)
+    return chosen(snapshot.calibrations, wanted), args.batch
 
 
 def _guesses(args: argparse.Namespace) -> Guesses:
@@ -167,26 +167,34 @@ def _guesses(args: argparse.Namespace) -> Guesses:
     )
 
 
-def _conditions(args: argparse.Namespace, calibration: Calibration, workers: int) -> Conditions:
+def _conditions(
+    args: argparse.Namespace, calibration: Calibration, workers: Sequence[int], batch: int | None
+) -> list[Conditions]:
+    """One per number of workers."""
     from paceline.model.forecast.predict import conditions_for
 
     bandwidth, latency = network(args.network)
-    batch = _guesses(args).batch if args.device else args.batch
-    if args.batch_global is not None:
-        if args.batch_global % workers:
-            raise PacelineError(
-                f"--batch-global {args.batch_global}: cannot be divided equally among {workers} workers",
-                hint="choose workers that divide it",
-            )
-        batch = args.batch_global // workers
-    return conditions_for(
-        calibration,
-        workers=workers,
-        workers_per_host=args.workers_per_host,
-        batch=batch,
-        bandwidth=bandwidth,
-        latency_s=latency,
-    )
+    return [
+        conditions_for(
+            calibration,
+            workers=count,
+            workers_per_host=args.workers_per_host,
+            batch=batch if args.batch_global is None else _part(args.batch_global, count),
+            bandwidth=bandwidth,
+            latency_s=latency,
+        )
+        for count in workers
+    ]
+
+
+def _part(batch_global: int, workers: int) -> int:
+    """Samples per worker of a global batch."""
+    if batch_global % workers:
+        raise PacelineError(
+            f"--batch-global {batch_global}: cannot be divided equally among {workers} workers",
+            hint="choose workers that divide it",
+        )
+    return batch_global // workers
 
 
 def network(text: str | None) -> tuple[float | None, float | None]:
@@ -210,8 +218,8 @@ def network(text: str | None) -> tuple[float | None, float | None]:
         raise PacelineError(f"--network: {error}", hint=f"or a name: {names}") from None
 
 
-def _extras(args: argparse.Namespace) -> dict[str, Any]:
-    """Prices and sizes that turn a step into what is paid for."""
+def _rates(args: argparse.Namespace) -> Rates:
+    from paceline.model.forecast.expenses import Rates
     from paceline.units import BYTES
 
     memory = None
@@ -222,46 +230,28 @@ def _extras(args: argparse.Namespace) -> dict[str, Any]:
                 raise ValueError(f"{args.memory!r} should be above zero")
         except ValueError as error:
             raise PacelineError(f"--memory: {error}", hint="write it like --memory 16GB") from None
-    return {"epoch": args.epoch, "price": args.price, "power": args.power, "memory": memory}
+    return Rates(epoch_samples=args.epoch, price=args.price, power_w=args.power, memory_bytes=memory)
 
 
-def _json(args: argparse.Namespace, answer: dict[str, Any]) -> dict[str, Any]:
-    from paceline.report.model import paid
-
-    calibration, extras = answer["calibration"], _extras(args)
-    return {
-        "family": calibration.to_json()["family"],
-        "by": calibration.by,
-        "rows": [{**prediction.to_json(), **paid(prediction, extras)} for prediction in answer["predictions"]],
-        "without_change": [prediction.to_json() for prediction in answer["without"]],
-        "knee": answer["knee"],
-        "worth_paying": answer["worth"],
-        "helps_most": [{"change": change, "step_ratio": ratio} for change, ratio in answer["helps"]],
-        "unidentified": list(calibration.unidentified),
-        "remarks": list(calibration.remarks),
-    }
-
-
-def _draw(args: argparse.Namespace, answers: Sequence[dict[str, Any]]) -> None:
+def _draw(args: argparse.Namespace, forecasts: Sequence[ScalingForecast]) -> None:
     from paceline.record.export import write_text
     from paceline.report.curve import scaling_svg
 
-    curves = {answer["calibration"].family.label: answer["predictions"] for answer in answers}
-    write_text(scaling_svg(curves), Path(args.picture))
+    write_text(scaling_svg({family.label: family.predictions for family in forecasts}), Path(args.picture))
     say(f"written: {args.picture}")
 
 
-def _trace(args: argparse.Namespace, answer: dict[str, Any]) -> None:
+def _trace(args: argparse.Namespace, forecast: ScalingForecast) -> None:
     from paceline.model.foreign.traces import chakra_trace, chrome_trace, predicted_spans
     from paceline.record.export import write_bytes, write_text
 
-    last: Prediction = answer["predictions"][-1]
+    last = forecast.predictions[-1]
     if last.conditions.is_simulated:
         raise PacelineError(
             "--trace and --chakra need a modelled step, and this step is simulated",
             hint="leave slow-host, unequal-hosts, oversubscription and jobs out of --what-if",
         )
-    spans = predicted_spans(answer["calibration"], last.conditions)
+    spans = predicted_spans(forecast.calibration, last.conditions)
     if args.trace:
         write_text(chrome_trace(spans, by=last.by), Path(args.trace))
         say(f"written: {args.trace}")

@@ -1,4 +1,8 @@
-"""`paceline probe network [STUDY]`: how long collectives and messages take here, by size."""
+"""`paceline probe`: measures the machine itself.
+
+`paceline probe machine` measures the peak of one core, `paceline probe network [STUDY]` the time of collectives and
+messages by their size.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +18,7 @@ from paceline.spec import Study, load_study, read_study
 from paceline.workbench import Workbench
 
 OPERATIONS = ("all_reduce", "push_pull", "send_recv")
-"""What is probed without a study, as far as a framework has it: the exchange of gradients, and the link."""
+"""The operations that are probed without a study, if the framework has them: gradient exchange and the link."""
 FRAMEWORK, WORKERS, HOSTS, SITE = "torch", 2, 1, "local"
 REPEATS = 3
 WARMUP_ROUNDS, ROUNDS = 3, 20
@@ -39,7 +43,7 @@ def add_parser(commands: Subcommands) -> None:
 
 
 def probe_machine(args: argparse.Namespace) -> int:
-    """Measure the peak that `explain` holds steps against, and keep it."""
+    """Measures and stores the peak of one core, which `explain` compares steps with."""
     from dataclasses import asdict
 
     from paceline.record.peak import write_peak
@@ -86,7 +90,7 @@ def _given(args: argparse.Namespace) -> Study:
 
 
 def _made(args: argparse.Namespace) -> Study:
-    """A study of the flags alone."""
+    """Returns a study that is made from the flags."""
     framework, site = args.framework or FRAMEWORK, args.site or SITE
     workers, hosts = (
         given if given is not None else usual
@@ -118,7 +122,7 @@ def _made(args: argparse.Namespace) -> Study:
 
 
 def _again(args: argparse.Namespace) -> str:
-    """This command with its arguments, to repeat the failed runs."""
+    """Returns this command with its arguments, to repeat the failed runs."""
     flags = [
         f"--{flag} {getattr(args, flag)}"
         for flag in ("framework", "workers", "site", "hosts")

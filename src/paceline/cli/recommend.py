@@ -1,4 +1,4 @@
-"""`paceline recommend STUDY`: what to choose for a goal within limits, and the few runs that would settle it."""
+"""`paceline recommend STUDY`: recommends a configuration for a goal within limits, and can run the deciding trials."""
 
 from __future__ import annotations
 
@@ -100,7 +100,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def _asked(args: argparse.Namespace) -> list[str]:
-    """The question again, as words of a command."""
+    """Returns the flags of this recommendation as words of a command."""
     flags = {"goal": GOAL, "within": "", "epoch": None, "price": None, "power": None}
     given = {name: getattr(args, name) for name in flags}
     words = [[f"--{name}", _word(value)] for name, value in given.items() if value != flags[name]]

@@ -1,4 +1,4 @@
-"""`paceline report STUDY`: the answer, the evidence, how to repeat it: as text, HTML, Markdown, LaTeX and SVG."""
+"""`paceline report STUDY`: writes the answer with its evidence as text, HTML, Markdown, LaTeX and SVG."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from paceline.snapshot import Snapshot
 
 FILES = ("html", "markdown", "latex", "svg")
-"""Flags that ask for a file of figures, for which all stages are asked."""
+"""The flags that ask for files with figures, which need the results of all stages."""
 
 
 def add_parser(commands: Subcommands) -> None:
@@ -59,7 +59,7 @@ def main(args: argparse.Namespace) -> int:
 
 
 def report_data(args: argparse.Namespace, snapshot: Snapshot) -> ReportData:
-    """Everything that a page shows, from all stages."""
+    """Returns everything that a page shows, from all stages."""
     from paceline.report.page import ReportData
 
     measured = ReportData(
@@ -95,7 +95,7 @@ def report_data(args: argparse.Namespace, snapshot: Snapshot) -> ReportData:
 
 
 def _advice(snapshot: Snapshot, explained: Collection[str] | None) -> Advice | None:
-    """For the plainest goal; None where nothing can be recommended, which `recommend` itself says why."""
+    """Returns the recommendation for the highest throughput; None if there is none (`recommend` says why)."""
     from paceline.recommend.objective import Prices, wish_for
 
     try:
@@ -106,7 +106,7 @@ def _advice(snapshot: Snapshot, explained: Collection[str] | None) -> Advice | N
 
 
 def _in_short(data: ReportData, page: str | None) -> str:
-    """The answer, the recommendation and the path of the page, if only files were requested."""
+    """Returns the answer, the recommendation and the path of the page, for when only files were requested."""
     from paceline.report.lists import paragraph
     from paceline.report.text import results_answer
 
@@ -147,7 +147,7 @@ def _document(args: argparse.Namespace, snapshot: Snapshot) -> str:
 
 
 def _write(args: argparse.Namespace, data: ReportData) -> None:
-    """The files that were asked for; what none of them needs is not loaded."""
+    """Writes the files that were asked for; modules that none of them needs are not loaded."""
     if args.html:
         from paceline.report.html import page
 

@@ -1,9 +1,8 @@
-"""`paceline run STUDY`: run what is not recorded yet. Resumable; one broken trial never stops the others."""
+"""`paceline run STUDY`: runs what is not recorded yet. It can be resumed; a failed trial does not stop the others."""
 
 from __future__ import annotations
 
 import argparse
-from typing import Any
 
 from paceline.cli.output import add_common, add_details, command, emit, say, show, width
 from paceline.cli.plan import nothing_can_run
@@ -38,14 +37,16 @@ def main(args: argparse.Namespace) -> int:
 
 
 def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str, details: bool = False) -> Comparison:
-    """Run what is missing and show all that is recorded.
+    """Runs what is missing and shows all that is recorded.
 
     Args:
-        again: what to type to run again what failed.
-        details: whether phases, CPU, memory and the rest are shown, too.
+        args: the flags of the command.
+        bench: the study and its store.
+        again: the command that repeats the failed runs.
+        details: whether phases, CPU and memory are shown, too.
 
     Raises:
-        RunIncompleteError: some runs did not end well, or there was none.
+        RunIncompleteError: some runs failed, or there was none.
     """
     new = bench.run(Narrator(), retry_failed=args.retry_failed, again=args.again, propose=adaptive_repeats(bench))
     snapshot = bench.snapshot()
@@ -82,24 +83,21 @@ def run_and_show(args: argparse.Namespace, bench: Workbench, *, again: str, deta
 
 
 def tell_precision(study: Study, comparison: Comparison) -> None:
-    """Say which trials of an adaptive study stayed wider than it asked for."""
+    """Says which trials of an adaptive study have a wider interval than it asks for."""
     if study.repeats.until is None:
         return
     for row in comparison.rows:
-        throughput = row.throughput
-        if throughput is None or throughput.low is None or throughput.high is None:
-            continue
-        half_width = (throughput.high - throughput.low) / 2 / throughput.value
-        if half_width > study.repeats.until:
+        half_width = row.throughput.relative_half_width if row.throughput else None
+        if half_width is not None and half_width > study.repeats.until:
             say(
-                f"{row.label}: the interval is ±{half_width:.1%} after {throughput.n_runs} runs, "
+                f"{row.label}: the interval is ±{half_width:.1%} after {row.n_runs} runs, "
                 f"the study asks for ±{study.repeats.until:.1%}; raise max under repeats, or use a quieter machine"
             )
 
 
-def run_json(record: Record) -> dict[str, Any]:
-    """One run for a program."""
-    # A collective has no samples per second, and its steps are of many sizes.
+def run_json(record: Record) -> dict[str, object]:
+    """Returns one run as part of a JSON document."""
+    # A collective has no samples per second, and its steps have messages of many sizes.
     summary = summarize(record) if record.trial.workload.collective is None else None
     return {
         "run": record.run_id,

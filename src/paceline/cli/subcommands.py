@@ -1,4 +1,4 @@
-"""The type of what every command adds its parser to; argparse has no public name for it."""
+"""The type of the object that every command adds its parser to; argparse has no public name for it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`paceline validate`: how wrong the model is, on tables of others and on records of our own, beside other models."""
+"""`paceline validate`: shows the errors of the model on published tables or own records, beside those of others."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from paceline.model.validation.validate import Validation
 
 PUBLISHED = "PACELINE_PUBLISHED"
-"""Names a folder with the published tables."""
+"""The environment variable that names the folder of the published tables."""
 STEP_TIMES, TRACE, SPEEDS = (
     "pollux_sia_steptimes.csv",
     "traces/hkbu_googlenet_layerwise_k80.csv",
@@ -107,7 +107,7 @@ def published_folder(folder_name: str | None) -> Path | None:
 
 
 def googlenet_replay(folder: Path) -> list[Replayed]:
-    """The layer trace against the speed-ups that were measured with wait-free back-propagation."""
+    """Replays the layer trace and compares it with the speed-ups measured with wait-free back-propagation."""
     from paceline.model.foreign.tables import number, read_table
     from paceline.model.validation.replay import layer_traces, replay
 

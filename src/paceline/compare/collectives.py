@@ -1,7 +1,7 @@
-"""Collectives by themselves: time and bandwidth against message size, in the columns of nccl-tests and OSU. Pure.
+"""Stand-alone collectives: time and bandwidth by message size, in the columns of nccl-tests and OSU. Pure.
 
-An operation took as long as on its slowest rank. A run's time for a size is the median over its measured rounds; over
-runs their mean with its interval. Bandwidths follow from the times.
+The time of an operation is that of its slowest rank. The time of a run for a size is the median over its measured
+rounds; the times of several runs give a mean with its interval. Bandwidths follow from the times.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from paceline.compare.rows import Row, RowOutcome, RowWarning
 from paceline.compare.runs import Runs
 from paceline.record.summary import slowest_times
 from paceline.stats import LEVEL, mean_interval
-from paceline.stats.estimate import Estimate, over_runs
+from paceline.stats.estimate import Estimate
 from paceline.workloads.collective import BUS_FACTORS, Collective
 
 __all__ = ["CollectiveTable", "Collectives", "SizeRow", "tables_of"]
@@ -24,18 +24,18 @@ __all__ = ["CollectiveTable", "Collectives", "SizeRow", "tables_of"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SizeRow:
-    """One message size."""
+    """The results for one message size."""
 
     size: int
-    """Bytes, as nccl-tests counts them: what every rank holds in the end, or begins with."""
+    """The bytes as nccl-tests counts them: those that every rank has at the end, or at the beginning."""
     time: Estimate
-    """Seconds an operation."""
+    """The seconds per operation."""
     algbw: Estimate
-    """Algorithm bandwidth: bytes ÷ time."""
+    """The algorithm bandwidth: bytes ÷ time."""
     busbw: Estimate
-    """Bus bandwidth: what links carry, comparable between operations and numbers of ranks."""
+    """The bus bandwidth: the traffic on the links, comparable between operations and numbers of ranks."""
     rounds: int
-    """Measured operations per run."""
+    """The measured operations per run."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -49,32 +49,32 @@ class SizeRow:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CollectiveTable:
-    """One operation of one framework among so many ranks."""
+    """The results of one operation of one framework on a number of ranks."""
 
     key: str
-    """Names the table, as it would name the row of a comparison."""
+    """The key of the table, as that of a row of a comparison."""
     trial: str
-    """Id of the trial."""
+    """The id of the trial."""
     label: str
-    """What sets it apart, in words."""
+    """What distinguishes it from the other tables, in words."""
     framework: str
     library: str | None
-    """Who does the exchange, as the ranks say; None before a run."""
+    """The library of the exchange, as the ranks report it; None before a run."""
     operation: str
     ranks: int
     hosts: int
     network: str | None
-    """Label of the links; None: as they are."""
+    """The label of the emulated links; None if the links are not emulated."""
     simulated: bool
     verified: bool
-    """Whether ranks looked at the results of the first round."""
+    """Whether the ranks checked the results of the first round."""
     outcome: RowOutcome
-    """As of a row of a comparison."""
+    """How its runs ended, as for a row of a comparison."""
     reason: str | None
     """Why it is not ok."""
     n_runs: int
     sizes: tuple[SizeRow, ...]
-    """Smallest first."""
+    """The message sizes, smallest first."""
     warnings: tuple[RowWarning, ...]
 
     def to_json(self) -> dict[str, object]:
@@ -91,7 +91,7 @@ class Collectives:
 
     tables: tuple[CollectiveTable, ...]
     shared: str
-    """What all of them have in common, in words."""
+    """What all tables have in common, in words."""
     notes: tuple[Note, ...]
 
     def to_json(self) -> dict[str, object]:
@@ -104,7 +104,7 @@ class Collectives:
 
 
 def tables_of(groups: Sequence[Runs], comparison: Comparison) -> Collectives:
-    """The tables behind the rows of a comparison of collectives, one per row."""
+    """Returns one table per row of a comparison of collectives."""
     tables = [
         _table(runs, row, collective)
         for runs, row in zip(groups, comparison.rows, strict=True)
@@ -145,7 +145,7 @@ def _sizes(runs: Runs, operation: str, ranks: int) -> list[SizeRow]:
     factor = BUS_FACTORS[operation](ranks)
     rows = []
     for size in sorted(medians):
-        time = over_runs(mean_interval(medians[size]), len(medians[size]), "s", runs.measured_by)
+        time = mean_interval(medians[size], unit="s", by=runs.measured_by)
         algbw = replace(time.over(size, "B/s"), by=runs.derived_by)
         rows.append(SizeRow(size=size, time=time, algbw=algbw, busbw=algbw.times(factor), rounds=rounds[size]))
     return rows

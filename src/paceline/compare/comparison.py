@@ -1,4 +1,4 @@
-"""From records to a comparison: rows, verdicts, and notes on what was kept apart. Pure."""
+"""Compares records: rows, verdicts, and notes on what is not ranked together. Pure."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ __all__ = ["Comparison", "Note", "compare"]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Note:
-    """Something about the whole table that the reader must know."""
+    """A note on the whole table."""
 
     code: Literal["machines", "classes", "simulated", "shortened"]
     message: str
-    """What was kept apart, and why."""
+    """What is not ranked together, and why."""
     hint: str = ""
-    """What to type about it."""
+    """The option that changes it."""
 
     def to_json(self) -> dict[str, object]:
         return {"code": self.code, "message": self.message, "hint": self.hint}
@@ -38,26 +38,26 @@ class Note:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Comparison:
-    """Everything that a set of records supports."""
+    """The result of comparing a set of records."""
 
     rows: tuple[Row, ...]
-    """One per trial, and machine where there are several."""
+    """One row per trial, or per trial and machine if it was run on several."""
     verdicts: tuple[PairVerdict, ...]
-    """One per pair of rows that answer the same question."""
+    """One verdict per pair of rows that answer the same question."""
     notes: tuple[Note, ...]
-    """What was kept apart."""
+    """What is not ranked together."""
     shared: str
     """What all rows have in common, in words."""
     margin: float
-    """Relative difference that counts as equal."""
+    """The relative difference that counts as equal."""
     proofs: tuple[Proof, ...] = ()
-    """What is known of whether the rows compute the same."""
+    """The proofs that the rows compute the same."""
 
     def row(self, key: str) -> Row:
         return next(row for row in self.rows if row.key == key)
 
     def to_json(self) -> dict[str, object]:
-        """Names as documented in docs/reference; every number is finite or null."""
+        """Returns the comparison with the names of docs/reference; every number is finite or null."""
         return {
             "rows": [row.to_json() for row in self.rows],
             "verdicts": [verdict.to_json() for verdict in self.verdicts],
@@ -78,15 +78,15 @@ def compare(
     across_machines: bool = False,
     fairness: Fairness | None = None,
 ) -> Comparison:
-    """Compare what was recorded.
+    """Returns the comparison of records.
 
     Args:
-        records: of any studies and machines.
-        trials: the rows wanted, in this order, with or without records; None: those that have records.
+        records: records of any studies and machines.
+        trials: the trials of the rows, in this order, with or without records; None for all trials that have records.
         skipped: trial id → why it will not run.
-        margin: relative difference that counts as equal.
-        across_machines: rank rows of different machines or environment states too.
-        fairness: the proofs; rows of two frameworks without one are not ranked.
+        margin: the relative difference that counts as equal.
+        across_machines: whether rows of different machines or states of an environment are ranked too.
+        fairness: the proofs; rows of two frameworks without a proof are not ranked.
     """
     groups = gather(records, trials)
     keys = _keys(groups)
@@ -122,7 +122,7 @@ def _traits(group: Runs) -> dict[str, str]:
 def _explained(
     pair: PairVerdict, a: Row, a_traits: Mapping[str, str], b: Row, b_traits: Mapping[str, str]
 ) -> PairVerdict:
-    """A difference with what lies behind it."""
+    """Returns the verdict of a difference with the phase that causes most of it."""
     if pair.verdict != Verdict.DIFFERENT.words:
         return pair
     return replace(pair, factor=factor_behind(a, b, a_traits, b_traits))

@@ -1,8 +1,8 @@
-"""Scaling efficiency: throughput per worker among n workers, relative to that among the fewest.
+"""Scaling efficiency: the throughput per worker with n workers, relative to that with the fewest.
 
-A family is a set of trials that are the same in everything but the number of hosts and workers (and, in
-strong scaling, the batch that each worker then gets). Threads per worker belong to the family: 1 worker ×
-2 threads and 2 workers × 1 thread use the same cores, but their ratio is no scaling efficiency.
+A family is a set of trials that differ only in the number of hosts and workers (and, in strong scaling, in the batch
+per worker that follows). The threads per worker are the same in a family: 1 worker × 2 threads and 2 workers × 1 thread
+use the same cores, but their ratio is not a scaling efficiency.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
 from paceline.record.program_checks import never_exchanged
-from paceline.stats import ratio_interval
-from paceline.stats.estimate import Estimate, exactly, over_runs
+from paceline.stats import LEAST_RUNS, ratio_interval
+from paceline.stats.estimate import Estimate, exactly
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -22,17 +22,17 @@ class Scaling:
     """How well one trial scales."""
 
     efficiency: Estimate | None
-    """Throughput per worker over the base's; exactly 1 for the base itself; None if it is not known."""
+    """The throughput per worker ÷ that of the base; exactly 1 for the base itself; None if it is unknown."""
     speedup: Estimate | None
-    """Throughput over the base's."""
+    """The throughput ÷ that of the base."""
     base: int | None
-    """Index of the base among the groups; None without one."""
+    """The index of the base among the groups; None if there is no base."""
     note: str | None
-    """Why there is no efficiency."""
+    """Why there is no efficiency; None if there is one."""
 
 
 def scaling(groups: Sequence[Runs]) -> list[Scaling]:
-    """For each group its efficiency against the fewest workers of its family, paired by round."""
+    """Returns the efficiency of each group against the fewest workers of its family, paired by round."""
     families = [family(group.trial).id for group in groups]
     members: dict[str, list[int]] = {}
     for index, name in enumerate(families):
@@ -46,7 +46,7 @@ def scaling(groups: Sequence[Runs]) -> list[Scaling]:
 
 
 def family(trial: Trial) -> Trial:
-    """The trial with its size and links removed: equal for all members of a family on one network."""
+    """Returns the trial without its size and links, which is equal for all members of a family."""
     workload = trial.workload
     if workload.scaling == "strong":
         workload = replace(workload, batch_per_worker=trial.batch_global)
@@ -67,9 +67,9 @@ def _against(base_index: int, index: int, groups: Sequence[Runs], *, alone: bool
         return Scaling(efficiency=unity, speedup=unity, base=index, note=None)
     if not base.measured:
         return _unknown(f"its base, {base.trial.label}, has no successful run")
-    ratio = ratio_interval(runs.by_round("throughput"), base.by_round("throughput"))
-    n_runs = ratio.n_pairs or min(len(runs.measured), len(base.measured))
-    speedup = over_runs(ratio, n_runs, "1", runs.derived_by)
+    speedup = ratio_interval(
+        runs.by_round("throughput"), base.by_round("throughput"), by=runs.derived_by, least_runs=LEAST_RUNS
+    ).ratio
     growth = runs.trial.workers / base.trial.workers
     return Scaling(efficiency=speedup.times(1 / growth), speedup=speedup, base=base_index, note=None)
 
@@ -79,7 +79,7 @@ def _unknown(note: str) -> Scaling:
 
 
 def _comparable(runs: Runs, other: Runs) -> bool:
-    """Same links (a single host has none, so it serves every network), machine and environment."""
+    """Whether two groups have the same links, machine and environment; a single host fits every network."""
     if other.trial.cluster.hosts > 1 and other.trial.cluster.network != runs.trial.cluster.network:
         return False
     if other.measured:

@@ -1,11 +1,10 @@
-"""The fairness proof, read: does each framework compute what the graph says, as far as float32 can tell?
+"""The fairness proof: whether each framework computes what the graph defines, up to the rounding of float32.
 
-Pure. The records of a `ProofCase` come in; a `Proof` goes out, with every distance beside what was allowed. Distances
-are relative to the float64 reference. What is allowed is FACTOR times the largest distance of PyTorch's float32
-trainings from it (the roundings, which the reference's record holds), never less than FACTOR times the spacing of
-float32 numbers (around one, where a loss is smaller), which no float32 program can undercut but by luck. Rounding
-errors grow from step to step, so at each step the largest distance so far counts. The first loss has a ceiling,
-whatever the roundings say.
+Pure: takes the records of a `ProofCase` and returns a `Proof` with every distance and what is allowed. Distances are
+relative to the float64 reference. Allowed is FACTOR times the largest distance of PyTorch's float32 trainings from it
+(the roundings, which are in the record of the reference), and at least FACTOR times the spacing of float32 numbers, or
+of those around one if a loss is smaller. Rounding errors grow from step to step, so at each step the largest distance
+so far counts. The first loss also has a fixed ceiling.
 """
 
 from __future__ import annotations
@@ -26,16 +25,17 @@ from paceline.record.record import Record
 from paceline.stats.estimate import finite
 
 FACTOR = 5.0
-"""How much further from the reference than PyTorch's float32 a framework may be."""
+"""A framework may be this many times as far from the reference as PyTorch's float32."""
 FLOAT32_SPACING = 2.0**-23
 CEILING = 1e-5
-"""Most that is allowed at the first loss: no step has been taken yet that could have carried rounding further. A fault
-in the float32 trainings themselves shows here."""
+"""The most that is allowed for the first loss, to which no earlier step has added rounding errors. It also reveals a
+fault in the float32 trainings themselves."""
 NEGLIGIBLE = 1e-5
-"""A tensor whose gradient is a smaller part of the whole than this is held to that part: its own norm is rounding."""
+"""If the gradient of a tensor is a smaller part of the whole gradient, its distance is relative to this part instead of
+to its own norm, which is mostly rounding."""
 MEANS = ".running_mean"
-"""Batch-norm statistics that are held to the reference. Variances are not: some frameworks correct them for the size of
-the sample and some do not."""
+"""The batch-norm statistics that are compared with the reference. Variances are not compared, because some frameworks
+correct them for the sample size and some do not."""
 
 ProofVerdict = Literal["agrees", "not comparable", "no proof"]
 AGREES: Final = "agrees"
@@ -45,14 +45,14 @@ NO_PROOF: Final = "no proof"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Distance:
-    """How far something is from the reference, and how far it might be."""
+    """The distance of a quantity from the reference, and the largest allowed distance."""
 
     what: str
-    """In words: "loss of step 0" …"""
+    """The quantity in words, e.g. "loss of step 0"."""
     distance: float
-    """Relative."""
+    """The relative distance."""
     allowed: float | None
-    """None: reported only, for strategies that do not promise exactness."""
+    """The largest allowed distance; None if it is only reported, because the strategy is not exact."""
 
     @property
     def ok(self) -> bool:
@@ -64,10 +64,10 @@ class Distance:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proof:
-    """What is known about one framework's strategy on one graph."""
+    """The result of the proof for one strategy of a framework on one graph."""
 
     trial: str
-    """Id of the run that was judged."""
+    """The id of the trial whose run was judged."""
     framework: str
     strategy: str
     strategy_class: StrategyClass
@@ -75,16 +75,16 @@ class Proof:
     workers: int
     verdict: ProofVerdict
     variant: str = ""
-    """Knobs and options that set it apart from other proofs of the same framework, strategy, workload and workers."""
+    """Knobs and options that distinguish it from other proofs of the same framework, strategy, workload and workers."""
     reasons: tuple[str, ...] = ()
-    """Why it does not agree; several, the plainest first."""
+    """Why it does not agree, the simplest reason first."""
     distances: tuple[Distance, ...] = ()
     told: tuple[str, ...] = ()
-    """What else the class of the strategy promises, as it was seen: falling loss, staleness, compression error."""
+    """Further results that depend on the class of the strategy: falling loss, staleness, compression error."""
     flops_ratio: float | None = None
-    """The framework's own count of a training step over the graph's; None where it does not count."""
+    """The FLOPs per training step that the framework counts ÷ those of the graph; None if it does not count them."""
     traits: Mapping[str, str] = field(default_factory=dict)
-    """What may differ between frameworks that compute the same: version, layout, BLAS, compiler, threads, dropout."""
+    """Properties that may differ between frameworks that compute the same: version, layout, BLAS, compiler, threads."""
 
     @property
     def name(self) -> str:
@@ -103,16 +103,16 @@ class Proof:
 
 
 class Fairness:
-    """All proofs of a study, found by the trials they speak for."""
+    """All proofs of a study."""
 
     def __init__(self, proofs: Iterable[Proof] = (), proves_on: str | None = None) -> None:
-        """Args: proves_on: the site on which they were made, where it is another than the trials'."""
+        """Args: proves_on: the site of the proof runs, if it is not the site of the trials."""
         self.proofs = {proof.trial: proof for proof in proofs}
         self._proves_on = proves_on
         self._of: dict[str, Proof | None] = {}
 
     def of(self, trial: Trial) -> Proof | None:
-        """The proof that speaks for a trial; looked up once, pairs ask again and again."""
+        """Returns the proof that applies to a trial. The result is kept, because every pair of rows needs it."""
         if trial.id not in self._of:
             self._of[trial.id] = self.proofs.get(proof_run(trial, self._proves_on).id) if self.proofs else None
         return self._of[trial.id]
@@ -122,11 +122,12 @@ class Fairness:
 
 
 def prove(cases: Iterable[ProofCase], records: Mapping[str, Record], proves_on: str | None = None) -> Fairness:
-    """Judge every case.
+    """Judges every case.
 
     Args:
+        cases: the cases of the proof.
         records: trial id → its proof run.
-        proves_on: the site on which cases are run, where it is another than the trials'.
+        proves_on: the site of the proof runs, if it is not the site of the trials.
     """
     cases = list(cases)
     variants = _variants([case.subject for case in cases])
@@ -134,7 +135,7 @@ def prove(cases: Iterable[ProofCase], records: Mapping[str, Record], proves_on: 
 
 
 def _variants(trials: Sequence[Trial]) -> dict[str, str]:
-    """Trial id → what sets it apart, for trials that would else be called the same."""
+    """Returns trial id → what distinguishes it, for trials that would have the same name otherwise."""
     alike: dict[tuple[str, str, str, int], list[Trial]] = {}
     for trial in trials:
         named = (trial.framework.name, trial.framework.strategy, trial.workload.model, trial.workers)
@@ -191,9 +192,9 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
 def _distances(evidence: ProofEvidence, reference: ProofEvidence) -> list[Distance]:
     truth, roundings = evidence.sees(reference.of_workers), reference.roundings
     largest = np.max([loss_distance(evidence.sees(rounding.of_workers), truth) for rounding in roundings], axis=0)
-    # A mean of logarithms of probabilities comes from numbers around one, however small it is itself.
+    # A loss is a mean of logarithms of probabilities, whose rounding is that of numbers around one even if it is small.
     spacing = FLOAT32_SPACING * np.max(np.maximum(1.0, 1.0 / np.abs(truth)), axis=0)
-    # Of the largest so far: by luck a rounded loss can equal the true one.
+    # The largest distance so far counts, because a rounded loss can equal the true one by chance.
     allowed = FACTOR * np.maximum(np.maximum.accumulate(largest), spacing)
     allowed[0] = min(allowed[0], CEILING)
     loss = loss_distance(evidence.losses, truth)
@@ -207,7 +208,7 @@ def _distances(evidence: ProofEvidence, reference: ProofEvidence) -> list[Distan
         ("gradient", gradient_distance),
         (f"weights after {len(loss)} steps", weights_distance),
     ]
-    # With peers the reference has no statistics: each rank has its own.
+    # With several workers the reference has no statistics, because each rank has its own.
     if reference.shown.statistics:
         measures.append((f"batch-norm means after {len(loss)} steps", means_distance))
     for what, measure in measures:
@@ -231,12 +232,12 @@ def _too_far(distances: Iterable[Distance]) -> list[str]:
 
 
 def loss_distance(losses: Floats, truth: Floats) -> Floats:
-    """Relative distance of the loss at each step, the largest over ranks."""
+    """Returns the relative distance of the loss at each step, the largest over ranks."""
     return np.asarray(np.max(np.abs(losses - truth) / np.abs(truth), axis=0))
 
 
 def norm_distance(shown: ShownTensors, reference: ShownTensors) -> float:
-    """The largest relative distance of a tensor's gradient norm."""
+    """Returns the largest relative distance of the gradient norm of a tensor."""
     whole = _norm(reference.gradients)
     return max(
         abs(shown.gradients[name]["norm"] - tensor["norm"]) / max(tensor["norm"], NEGLIGIBLE * whole)
@@ -247,23 +248,23 @@ def norm_distance(shown: ShownTensors, reference: ShownTensors) -> float:
 
 
 def gradient_distance(shown: ShownTensors, reference: ShownTensors) -> float:
-    """Distance of the whole gradient of step 0 over its norm."""
+    """Returns the distance of the whole gradient of step 0 ÷ its norm."""
     return _whole_distance(shown.gradients, reference.gradients)
 
 
 def weights_distance(shown: ShownTensors, reference: ShownTensors) -> float:
-    """Distance of all weights after the last step over their norm: shows a decay that no loss shows."""
+    """Returns the distance of all weights after the last step ÷ their norm. It reveals a wrong weight decay."""
     return _whole_distance(shown.weights, reference.weights)
 
 
 def means_distance(shown: ShownTensors, reference: ShownTensors) -> float:
-    """Distance of batch norm's running means over their norm: shows a wrong momentum of the statistics."""
+    """Returns the distance of the running means of batch norm ÷ their norm. It reveals a wrong momentum."""
     means = {name: tensor for name, tensor in reference.statistics.items() if name.endswith(MEANS)}
     return _whole_distance(shown.statistics, means)
 
 
 def _whole_distance(tensors: Tensors, reference: Tensors) -> float:
-    """From the sketches, all tensors as one vector; infinite where one is missing."""
+    """Returns the relative distance of all tensors as one vector, from their sketches; infinite if one is missing."""
     if not reference.keys() <= tensors.keys():
         return np.inf
     squares = [

@@ -1,4 +1,4 @@
-"""Rows that differ in their size alone: what a scaling curve is drawn through. Pure."""
+"""Groups rows that differ only in their size; each group is one scaling curve. Pure."""
 
 from __future__ import annotations
 
@@ -10,23 +10,23 @@ from paceline.compare.rows import Row
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ScalingFamily:
-    """One curve."""
+    """The rows of one scaling curve."""
 
     base: Row
-    """The row that efficiency refers to."""
+    """The row that the efficiency refers to."""
     network: str | None
-    """Links between its hosts; None: as they are, or there is only one host."""
+    """The emulated links between its hosts; None if they are not emulated or there is only one host."""
     rows: tuple[Row, ...]
-    """Those with numbers, smallest first; the base among them."""
+    """The rows with numbers, including the base, smallest first."""
 
     @property
     def key(self) -> str:
-        """Names the family."""
+        """The key of the family."""
         return f"{self.base.key} {self.network}" if self.network else self.base.key
 
 
 def families(comparison: Comparison) -> list[ScalingFamily]:
-    """Every family with at least two sizes. A host that is alone has no network, and stands for itself on all."""
+    """Returns every family with at least two sizes. A single host has no network and belongs to the curve of each."""
     by_base: dict[str, list[Row]] = {}
     for row in comparison.rows:
         if row.base is not None and row.throughput is not None:

@@ -1,7 +1,7 @@
-"""What lies behind a difference: the part of the step that makes most of it, and in what the two rows differ.
+"""Finds the phase that causes most of a difference between two rows, and the properties in which the rows differ.
 
-Pure. The part is measured or derived, and says so; that a differing trait is the cause is not shown, only that it
-concerns that part.
+Pure. The time of the phase is measured or derived, and says which. A property that differs is not shown to be the
+cause; it only concerns that phase.
 """
 
 from __future__ import annotations
@@ -17,24 +17,24 @@ CONCERNS = {
     "data": (),
     "update": ("compiled", "wrapped"),
 }
-"""Part of the step → traits that bear on it; all other parts compute."""
+"""Phase → the properties that concern it. All other phases compute."""
 COMPUTING = ("layout", "blas", "compiled", "precision")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Factor:
-    """The largest part of the gap between two rows."""
+    """The phase that causes most of the difference between two rows."""
 
     phase: str
-    """Part of the step; parts that one of the rows cannot tell apart are one: "communication and update together"."""
+    """The phase. Phases that one of the rows cannot separate count as one: "communication and update together"."""
     seconds: float
     """The additional time per step that the slower row spends in it."""
     share: float
-    """The share of the whole gap; above 1 if another part has the opposite sign."""
+    """The share of the whole difference; above 1 if another phase has the opposite sign."""
     derived: bool
-    """Whether a derived number is in it."""
+    """Whether it contains a derived time."""
     differing: tuple[str, ...] = ()
-    """Knobs and traits that bear on it, in which the two differ: "layout: nhwc | nchw"."""
+    """The knobs and properties that concern it and differ, e.g. "layout: nhwc | nchw"."""
 
     def to_json(self) -> dict[str, object]:
         return {
@@ -49,7 +49,7 @@ class Factor:
 def factor_behind(
     faster: Row, slower: Row, faster_traits: Mapping[str, str], slower_traits: Mapping[str, str]
 ) -> Factor | None:
-    """The largest factor, or None where one of the rows does not tell the parts of its step."""
+    """Returns the phase that causes most of the difference; None if the phases of one of the rows are unknown."""
     if faster.step_s is None or slower.step_s is None:
         return None
     faster_parts, slower_parts = _parts(faster), _parts(slower)
@@ -73,19 +73,19 @@ def factor_behind(
 
 
 def together(phases: Sequence[str]) -> str:
-    """One part by its name, several as "communication and update together"."""
+    """Returns the name of one phase, or of several as "communication and update together"."""
     *others, last = phases
     return f"{', '.join(others)} and {last} together" if others else last
 
 
 def _groups(names: Iterable[str], mixed: tuple[str, ...]) -> list[tuple[str, ...]]:
-    """Parts that can be told apart, one by one, and those that cannot as one. All mixtures meet in communication."""
+    """Returns each separable phase alone, and the others as one group: all mixtures include communication."""
     groups: list[tuple[str, ...]] = [(name,) for name in names if name not in mixed]
     return [*groups, mixed] if mixed else groups
 
 
 def _parts(row: Row) -> dict[str, Phase]:
-    """The finest parts that are known; {} where all that is known is the whole."""
+    """Returns the finest phases that are known; {} if only the whole step is known."""
     if FUSED not in row.phases:
         return dict(row.phases)
     if not row.phases_derived:

@@ -1,6 +1,6 @@
-"""Short names for trials: each name has only what distinguishes the trial; what all share is given once.
+"""Short labels for trials: each label has only what distinguishes the trial; what all share is given once.
 
-Pure text made of a trial's own fields; knows no result.
+Pure: labels are made from the fields of the trials, without any results.
 """
 
 from __future__ import annotations
@@ -13,21 +13,21 @@ from paceline.plan.trial import Trial
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Labels:
-    """Names of the rows of a table."""
+    """The labels of the rows of a table."""
 
     shared: str
     """What all rows have in common, e.g. "torch ddp · resnet20 · batch 32 per worker"."""
     each: tuple[str, ...]
-    """What sets each row apart, e.g. "2 workers · overlap=off"; unique."""
+    """What distinguishes each row, e.g. "2 workers · overlap=off"; each label is unique."""
 
 
 def label_rows(trials: Sequence[Trial], machines: Sequence[str | None]) -> Labels:
-    """Labels for rows, one trial and machine each."""
+    """Returns the labels for rows of one trial and machine each."""
     facets = [_facets(trial) for trial in trials]
     details = [_details(trial, machine) for trial, machine in zip(trials, machines, strict=True)]
     shared = _constant(facets)
     if all(shared >= set(facet) for facet in facets):
-        shared -= {"workers"}  # a row needs some name
+        shared -= {"workers"}  # a label must not be empty
     each = [_join(facet, set(facet) - shared) for facet in facets]
     places: dict[str, list[int]] = {}
     for index, name in enumerate(each):
@@ -43,7 +43,7 @@ def label_rows(trials: Sequence[Trial], machines: Sequence[str | None]) -> Label
 
 
 def _constant(facets: Sequence[Mapping[str, str]]) -> set[str]:
-    """Names that have one value wherever they occur: another framework's knobs set nothing apart."""
+    """Returns the names that have one value wherever they occur, such as knobs that only one framework has."""
     values: dict[str, set[str]] = {}
     for facet in facets:
         for name, text in facet.items():
@@ -60,13 +60,13 @@ def _is_knob(name: str) -> bool:
 
 
 def workers_words(trial: Trial) -> str:
-    """Its size in words: "1 worker", "4 workers on 2 hosts"."""
+    """Returns the size of a trial in words: "1 worker", "4 workers on 2 hosts"."""
     count = f"{trial.workers} worker{'s' if trial.workers != 1 else ''}"
     return f"{count} on {trial.cluster.hosts} hosts" if trial.cluster.hosts > 1 else count
 
 
 def _facets(trial: Trial) -> dict[str, str]:
-    """What a study usually varies, in the order in which a reader wants it; "" where it is the usual."""
+    """Returns what a study usually varies, in the order of the label; "" for the usual value."""
     workload, framework, cluster = trial.workload, trial.framework, trial.cluster
     strong = workload.scaling == "strong"
     batch = f"batch {trial.batch_global} in all" if strong else f"batch {workload.batch_per_worker} per worker"
@@ -91,7 +91,7 @@ def _facets(trial: Trial) -> dict[str, str]:
 
 
 def _details(trial: Trial, machine: str | None) -> dict[str, str]:
-    """What sets two trials apart that look alike otherwise."""
+    """Returns what distinguishes trials that have the same label otherwise."""
     details = {
         "lock": f"lock {trial.framework.lock.removeprefix('sha256:')[:6]}",
         "environment": trial.framework.environment,

@@ -1,6 +1,6 @@
 """Adaptive repeats: how many runs each trial should have next, so that its throughput is known well enough.
 
-Proposes only; `run.campaign` runs what is proposed and asks again, until nothing is proposed.
+It only proposes repeats; `run.campaign` runs them and asks again until nothing is proposed.
 """
 
 from __future__ import annotations
@@ -11,18 +11,18 @@ from paceline.compare.runs import Runs, gather
 from paceline.plan.trial import Trial
 from paceline.record.record import Record
 from paceline.spec.study import Repeats
-from paceline.stats import mean_interval, runs_needed
+from paceline.stats import FEWEST_WITH_SPREAD, mean_interval, runs_needed
 
 GROWTH = 2
-"""A proposal at most doubles the good runs: the spread of three is a poor reason to buy nine more at once."""
+"""A proposal at most doubles the successful runs, because the spread of few runs is too uncertain to justify many."""
 
 
 def more_repeats(records: Iterable[Record], trials: Sequence[Trial], repeats: Repeats) -> dict[str, int]:
-    """Trial id → how many repeats it should have in total next; precise and exhausted trials are left out.
+    """Returns trial id → the total number of repeats that it should have next; trials that need no more are left out.
 
-    A failed run is a used repeat: what fails now and then gets no more than the maximum, and what never ended
-    well gets no more than the minimum. Records should be those of one machine; of several, each trial's
-    newest counts.
+    A failed run counts as a repeat: a trial that fails now and then gets at most the maximum, and a trial that never
+    succeeded gets at most the minimum. The records should be those of one machine; if a trial has runs on several, the
+    machine of its newest run counts.
     """
     records = list(records)
     newest = {record.trial.id: record.started for record in sorted(records, key=lambda r: r.started)}
@@ -47,9 +47,9 @@ def _total(group: Runs, used: int, repeats: Repeats) -> int:
         return used
     means = list(group.by_round("throughput").values())
     good = len(means)
-    if good < 2:
+    if good < FEWEST_WITH_SPREAD:
         return min(used + 1, repeats.maximum)
-    half_width = mean_interval(means).relative_half_width
+    half_width = mean_interval(means, unit="samples/s", least_runs=FEWEST_WITH_SPREAD).relative_half_width
     if half_width is not None and half_width <= repeats.until:
         return used
     wanted = min(runs_needed(means, repeats.until), GROWTH * good)

@@ -1,4 +1,4 @@
-"""What the run of a fairness proof shows: losses, gradients, weights and traits, read from its record. Pure."""
+"""The evidence of a proof run: losses, gradients, weights and properties, read from its record. Pure."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from paceline.record.fact import TensorEvidence, Tensors
 from paceline.record.record import Record
 
 ENDS = 2
-"""Losses averaged at both ends to see whether they fall: the proof's batches alternate between two."""
+"""The losses that are averaged at both ends to see whether they fall: the batches of a proof alternate between two."""
 
 Floats = NDArray[np.float64]
 
 
 TRAITS = ("version", "python", "threads", "layout", "blas", "compiled", "precision", "wrapped", "dropout")
-"""What may differ between frameworks that compute the same, in the order of the report."""
+"""The properties that may differ between frameworks that compute the same, in the order of the report."""
 
 
 def traits_of(record: Record) -> dict[str, str]:
-    """What may differ between frameworks that compute the same, as rank 0 reports it."""
+    """Returns the properties that may differ between frameworks that compute the same, as rank 0 reports them."""
     if not record.ranks:
         return {}
     rank = record.ranks[0]
@@ -43,17 +43,17 @@ def traits_of(record: Record) -> dict[str, str]:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ShownTensors:
-    """What a training shows of its tensors: name → norm and sketch; and the reference of its losses."""
+    """What a training reports about its tensors, and the losses of the reference."""
 
     gradients: Tensors
     weights: Tensors
     statistics: Tensors
     of_workers: Floats = field(default_factory=lambda: np.empty((0, 0)))
-    """One row per worker, one column per step; empty where ranks report their own."""
+    """The losses of the reference, with one row per worker and one column per step; empty for other frameworks."""
 
 
 class ProofEvidence:
-    """What one proof run shows."""
+    """The evidence of one proof run."""
 
     def __init__(self, record: Record) -> None:
         self.record = record
@@ -64,7 +64,7 @@ class ProofEvidence:
         )
 
     def _held(self, what: str) -> Tensors:
-        """Tensors of all that any rank holds."""
+        """Returns the tensors of all ranks together."""
         held: dict[str, TensorEvidence] = {}
         for shown in self._shown:
             held |= shown.get(what, {})
@@ -72,12 +72,12 @@ class ProofEvidence:
 
     @property
     def of_workers(self) -> Floats:
-        """The reference's loss of each worker's batch at each step."""
+        """The losses of the reference, with one row per worker and one column per step."""
         return np.asarray(self.record.reported.losses or (), dtype=float)
 
     @property
     def roundings(self) -> list[ShownTensors]:
-        """The reference's trainings in float32."""
+        """The float32 trainings of the reference."""
         return [
             ShownTensors(
                 gradients=rounding["gradients"],
@@ -90,18 +90,18 @@ class ProofEvidence:
 
     @property
     def losses(self) -> Floats:
-        """One row per rank, one column per step."""
+        """The losses, with one row per rank and one column per step."""
         assert self.record.samples is not None
         table = self.record.samples
         rank, step, loss = (np.asarray(table[name].to_pylist(), dtype=float) for name in ("rank", "step", "loss"))
         return np.stack([loss[rank == r][np.argsort(step[rank == r])] for r in np.unique(rank)])
 
     def sees(self, of_workers: Floats) -> Floats:
-        """Losses of workers as the ranks of this run report them: each the one whose batch it has seen."""
+        """Returns losses of workers in the form in which the ranks of this run report theirs."""
         ranks = len(self.losses)
         if ranks == len(of_workers) and not self.loss_is_global:
             return of_workers
-        # One process for all workers, or all ranks on all samples: the mean.
+        # One process has all workers, or every rank reports the loss of all samples: both report the mean.
         return np.repeat(of_workers.mean(axis=0, keepdims=True), ranks, axis=0)
 
     @property
@@ -117,7 +117,7 @@ class ProofEvidence:
         return counted / (expected * self.trial.workload.batch_per_worker)
 
     def wrong_parameters(self) -> list[str]:
-        """Every rank counts the whole model, also where it holds a part of it."""
+        """Compares the parameters that each rank counts with those of the graph, even if a rank holds only a part."""
         expected = self.record.input_facts.parameters
         counted = {rank.parameters for rank in self.record.ranks}
         if counted == {expected}:
@@ -125,7 +125,7 @@ class ProofEvidence:
         return [f"it trains {min(n or 0 for n in counted)} parameters, the graph has {expected}"]
 
     def unequal_ranks(self) -> list[str]:
-        """Tensors that several ranks hold and that differ after the last step."""
+        """Says whether weights that several ranks hold differ after the last step."""
         if self.record.reported.weights_equal_on_devices is False:
             return [f"weights differ between the devices of a process after {len(self.losses[0])} steps"]
         differing = self._differing("weights")

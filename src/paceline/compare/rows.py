@@ -1,4 +1,4 @@
-"""One row per trial (and machine): what was measured, how sure it is, and what went wrong. Pure."""
+"""One row per trial and machine: what was measured, with its intervals, and what failed. Pure."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from paceline.record.phases import Mixed, PhaseTime, mixed_of
 from paceline.record.record import OutcomeKind
 from paceline.record.summary import RunSummary
 from paceline.stats import mean_interval, plain_interval
-from paceline.stats.estimate import Estimate, finite, over_runs
+from paceline.stats.estimate import Estimate, finite
 from paceline.stats.known_by import KnownBy
 
 RowOutcome = Literal[
@@ -35,9 +35,9 @@ FAILED_ALIKE: dict[OutcomeKind, RowOutcome] = {
     OutcomeKind.OUT_OF_MEMORY: "out_of_memory",
     OutcomeKind.UNAVAILABLE: "unavailable",
 }
-"""How all runs of a row failed → its word; others, and a mixture: "failed"."""
+"""How all runs of a row failed → the outcome of the row; it is "failed" for other outcomes and for mixed ones."""
 WITHOUT_NUMBERS = frozenset({"samples-missing", "samples-damaged"})
-"""Doubts of a run whose samples cannot be relied on: it keeps its place and gives no numbers."""
+"""The doubts of a run whose samples cannot be used: it is listed, but gives no numbers."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,16 +45,16 @@ class Phase:
     """One part of the step."""
 
     time: Estimate
-    """Seconds per step."""
+    """The seconds per step."""
     share: float
     """The share of the step time."""
     by: PhasesBy
-    """Where it comes from: measured by "timers" or known by a "law"; derived by "differences" of separate programs, by
-    "operators" of a profile, or by "timers" of further steps."""
+    """The source: measured by "timers" or simulated by a "law"; derived from "differences" of separate programs, from
+    "operators" of a profile, or from "timers" of further steps."""
 
     @property
     def below_noise(self) -> bool:
-        """Whether it is below noise: a derived time can come out negative."""
+        """Whether it is not above zero within its interval; a derived time can be negative."""
         return self.time.value <= 0 or (self.time.low is not None and self.time.low <= 0)
 
     def to_json(self) -> dict[str, object]:
@@ -63,7 +63,7 @@ class Phase:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RowWarning:
-    """A doubt of one or more runs of the row."""
+    """A doubt about one or more runs of the row."""
 
     code: DoubtCode
     message: str
@@ -71,7 +71,7 @@ class RowWarning:
     hint: str
     """What to do about it."""
     n_runs: int
-    """In how many runs."""
+    """The number of these runs."""
 
     def to_json(self) -> dict[str, object]:
         return {"code": self.code, "message": self.message, "hint": self.hint, "n_runs": self.n_runs}
@@ -82,71 +82,71 @@ class Row:
     """One trial on one machine."""
 
     key: str
-    """Names the row: the trial's id, with "@machine" where a trial has several rows."""
+    """The key of the row: the id of the trial, with "@machine" if the trial has several rows."""
     trial: str
-    """Id of the trial."""
+    """The id of the trial."""
     framework: str
     strategy: str
     strategy_class: StrategyClass
     workload: str
-    """Model id."""
+    """The name of the model."""
     workers: int
     hosts: int
     network: str | None
-    """Label of the links; None: as they are."""
+    """The label of the emulated links; None if the links are not emulated."""
     outcome: RowOutcome
     reason: str | None
     """Why it is not ok."""
     throughput: Estimate | None
-    """Samples a second over all workers."""
+    """Samples per second of all workers together."""
     step_s: Estimate | None
     efficiency: Estimate | None
-    """Throughput per worker over that of the fewest workers of its family."""
+    """The throughput per worker ÷ that with the fewest workers of its family."""
     efficiency_note: str | None
-    """Why there is none."""
+    """Why there is no efficiency."""
     speedup: Estimate | None
-    """Throughput over that of the base."""
+    """The throughput ÷ that of the base."""
     base: str | None
-    """Key of the row that efficiency refers to."""
+    """The key of the row that the efficiency refers to."""
     phases: Mapping[str, Phase]
-    """Measured, in the order of the step."""
+    """The measured phases, in the order of the step."""
     phases_derived: Mapping[str, Phase]
-    """What is inside a fused step, where that could be derived."""
+    """The derived phases of a fused step, if they could be derived."""
     phases_mixed: Mixed | None
-    """Which of them cannot be told apart; None: they all can."""
+    """The phases that cannot be separated; None if all can."""
     communication_transfer_s: Estimate | None
-    """The exchange itself: the communication phase of the rank that waited least. None: not timed, or one rank."""
+    """The exchange itself: the communication of the rank that waited least. None if not timed, or for one rank."""
     communication_waiting_s: Estimate | None
-    """The rest of that phase, mean over ranks: waiting for slower ones."""
+    """The rest of that phase, in which ranks wait for slower ones, as a mean over ranks."""
     setup_s: Estimate | None
-    """Process start to first step, compilation ahead of it included; slowest rank."""
+    """The time from process start to the first step of the slowest rank, including compilation before it."""
     compile_s: Estimate | None
-    """Tracing and compilation ahead of the first step; None where the framework does not tell."""
+    """Tracing and compilation before the first step; None if the framework does not report it."""
     compile_in_first_step_s: Estimate | None
-    """Compilation in the first step; None where the framework does not tell."""
+    """Compilation in the first step; None if the framework does not report it."""
     first_step_s: Estimate | None
-    """The very first step, which is in no other number; None without warm-up."""
+    """The first step, which no other number includes; None without warm-up."""
     warnings: tuple[RowWarning, ...]
     label: str
-    """What sets it apart from the other rows, in words."""
+    """What distinguishes it from the other rows, in words."""
     batch_per_worker: int
     batch_global: int
     scaling: BatchScaling
     threads_per_worker: int
     device: str
     n_runs: int
-    """Runs that its numbers rest on."""
+    """The runs that its numbers rest on."""
     n_failed: int
     cpu_utilisation: Estimate | None
-    """The share of the cores given to the workers; 1 is all of them."""
+    """The share of the workers' cores that was used; 1 means all of them."""
     peak_rss_bytes: Estimate | None
-    """Peak resident memory, all workers together."""
+    """The peak resident memory of all workers together."""
     machine: str | None
     fingerprint: str | None
     simulated: bool
-    """Times are drawn from a law, not measured."""
+    """Whether the times are simulated, not measured."""
     knobs: Mapping[str, object] = field(default_factory=dict)
-    """Every setting of the framework."""
+    """Every knob of the framework with its value."""
 
     def to_json(self) -> dict[str, object]:
         data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -162,7 +162,7 @@ class Row:
 
 
 def make_row(runs: Runs, *, key: str, label: str, scaling: Scaling, base: str | None, skip: str | None = None) -> Row:
-    """Everything about one group of runs."""
+    """Returns the row of one group of runs."""
     trial = runs.trial
     outcome, reason = _outcome(runs, skip)
     return Row(
@@ -216,15 +216,15 @@ def _mean(runs: Runs, name: str, unit: str) -> Estimate | None:
 
 
 def _plain_mean(runs: Runs, name: str, unit: str) -> Estimate | None:
-    """The mean of differences that may be near zero, where logarithms would exaggerate the spread between runs."""
+    """Returns the plain mean, for differences near zero, whose logarithms would exaggerate the spread between runs."""
     values = list(runs.by_round(name).values())
-    return over_runs(plain_interval(values), len(values), unit, runs.measured_by) if values else None
+    return plain_interval(values, unit=unit, by=runs.measured_by) if values else None
 
 
 def _over(values: list[float], unit: str, by: KnownBy) -> Estimate:
-    """On logs, so that no interval reaches below zero; a phase that took no time at all has no log."""
-    mean = mean_interval(values) if min(values) > 0 else plain_interval(values)
-    return over_runs(mean, len(values), unit, by)
+    """Returns the mean over runs, of logarithms if all values are positive, so that no interval reaches below zero."""
+    interval_of = mean_interval if min(values) > 0 else plain_interval
+    return interval_of(values, unit=unit, by=by)
 
 
 def _phases(runs: Runs, phases_of: Callable[[RunSummary], Mapping[str, PhaseTime]]) -> dict[str, Phase]:

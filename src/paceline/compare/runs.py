@@ -1,6 +1,6 @@
-"""The runs behind one row: all records of one trial on one machine in one environment, failed ones included.
+"""The runs of one row: all records of one trial on one machine in one environment, including failed ones.
 
-Records of different machines or fingerprints are never pooled: one trial on two machines makes two groups.
+Records of different machines or environments are never pooled: one trial on two machines gives two groups.
 """
 
 from __future__ import annotations
@@ -18,42 +18,42 @@ from paceline.stats.known_by import DERIVED, MEASURED, SIMULATED, KnownBy, weake
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Runs:
-    """Records of one trial that may be averaged."""
+    """The records of one trial that may be averaged."""
 
     trial: Trial
     machine: str | None
-    """Id of the machine; None when nothing was run."""
+    """The id of the machine; None if nothing was run."""
     fingerprint: str | None
-    """Digest of the environment as it was seen; None when no run came that far."""
+    """The digest of the environment as it was seen; None if no run came that far."""
     measured: tuple[tuple[Record, RunSummary], ...]
-    """Runs that ended well and have numbers, by repeat."""
+    """The successful runs with numbers, ordered by repeat."""
     empty: tuple[Record, ...] = ()
-    """Runs that ended well and have none: no step was measured, or their samples are missing or damaged."""
+    """The successful runs without numbers: no step was measured, or their samples are missing or damaged."""
     failed: tuple[Record, ...]
-    """Runs whose last attempt did not end well."""
+    """The runs whose last attempt failed."""
     retried: int
-    """Earlier attempts that failed before the same repeat was tried again."""
+    """The number of earlier attempts that failed before the same repeat was tried again."""
 
     @property
     def measured_by(self) -> KnownBy:
-        """How its times are known."""
+        """How the times of the runs are known."""
         return SIMULATED if self.trial.framework.simulated else MEASURED
 
     @property
     def derived_by(self) -> KnownBy:
-        """How ratios of its times are known."""
+        """How ratios of these times are known."""
         return weakest(self.measured_by, DERIVED)
 
     def by_round(self, name: str) -> dict[int, float]:
-        """Round → the run's value of a summary's field, where it has one."""
+        """Returns round → the value of a field of the summary, for the runs that have one."""
         values = {record.repeat: getattr(summary, name) for record, summary in self.measured}
         return {repeat: float(value) for repeat, value in values.items() if value is not None}
 
 
 def gather(records: Iterable[Record], trials: Sequence[Trial] | None = None) -> list[Runs]:
-    """One group per trial, machine and fingerprint: the order of `trials`, then of first appearance.
+    """Returns one group per trial, machine and environment, in the order of `trials`, then of first appearance.
 
-    With `trials`, records of other trials are left out, and a trial without records is a group without runs.
+    If `trials` are given, records of other trials are left out, and a trial without records is a group without runs.
     """
     records = list(records)
     named = trials if trials is not None else [record.trial for record in records]
@@ -66,7 +66,7 @@ def gather(records: Iterable[Record], trials: Sequence[Trial] | None = None) -> 
 
 
 def fingerprint(record: Record) -> str | None:
-    """Digest of the environment as the run saw it: name, lock, interpreter, packages."""
+    """Returns the digest of the environment as the run saw it: name, lock, interpreter and packages."""
     if not record.environment:
         return None
     recorded = record.environment.get("fingerprint")
@@ -80,21 +80,21 @@ def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
         return [Runs(trial=trial, machine=None, fingerprint=None, measured=(), failed=(), retried=0)]
     latest: dict[tuple[str, int], Record] = {}
     for record in sorted(records, key=lambda r: (r.attempt, r.started)):
-        latest[_machine(record), record.repeat] = record
+        latest[record.machine["id"], record.repeat] = record
     latest_ids = {id(record) for record in latest.values()}
     # A successful run stays valid; only a failed attempt is replaced by a later one.
     alive = [record for record in records if id(record) in latest_ids or record.ok]
     good: dict[tuple[str, str | None], dict[int, Record]] = {}
     for record in sorted((r for r in alive if r.ok), key=lambda r: (r.attempt, r.started)):
-        good.setdefault((_machine(record), fingerprint(record)), {})[record.repeat] = record
-    # A run can fail before its environment was seen, so failures belong to their machine's largest group.
+        good.setdefault((record.machine["id"], fingerprint(record)), {})[record.repeat] = record
+    # A run can fail before its environment is seen, so failures are counted in the largest group of their machine.
     homes: dict[str, tuple[str, str | None]] = {}
     for key in sorted(good, key=lambda k: -len(good[k])):
         homes.setdefault(key[0], key)
     failed: dict[tuple[str, str | None], list[Record]] = {}
     retried: dict[tuple[str, str | None], int] = {}
     for record in sorted((r for r in records if not r.ok), key=lambda r: r.repeat):
-        home = homes.setdefault(_machine(record), (_machine(record), None))
+        home = homes.setdefault(record.machine["id"], (record.machine["id"], None))
         if id(record) in latest_ids:
             failed.setdefault(home, []).append(record)
         else:
@@ -115,7 +115,3 @@ def _groups(trial: Trial, records: list[Record]) -> list[Runs]:
             )
         )
     return groups
-
-
-def _machine(record: Record) -> str:
-    return str(record.machine.get("id", "unknown"))

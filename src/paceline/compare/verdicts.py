@@ -1,12 +1,12 @@
-"""Which trial is faster, for every pair that answers the same question, or why the pair is not ranked.
+"""Decides which trial is faster, for every pair that answers the same question, or says why it is not ranked.
 
-Same question: same graph, batch, input, workers, hosts, network, device, site and kind of scaling. What may
-differ is what the reader chooses between: framework, strategy, knobs, threads, versions. Strategy classes,
-and simulated and measured times, are never ranked in one list, so such pairs are not formed; pairs of
-different machines, or of frameworks without a fairness proof, are formed and refused in words.
+Two trials answer the same question if they have the same graph, batch, input, workers, hosts, network, device, site and
+kind of scaling. They may differ in framework, strategy, knobs, threads and versions. Different strategy classes, and
+simulated and measured times, are never ranked together, so they form no pairs. Pairs of different machines, or of
+frameworks without a fairness proof, are formed but refused with a reason.
 
-A question with up to ALL_PAIRS answers is answered by every pair of them. With more, the reader wants to know which is
-the fastest and by how much: the fastest is compared with each of the others, and no other pair is formed.
+If a question has up to ALL_PAIRS answers, all pairs are compared. If it has more, only the fastest is compared with
+each of the others.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from paceline.compare.fairness import NO_PROOF, NOT_COMPARABLE, Fairness
 from paceline.compare.gaps import Factor
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
-from paceline.stats import equivalent, holm, ratio_interval, shared_spread, verdict
-from paceline.stats.estimate import finite
+from paceline.stats import LEAST_RUNS, equivalent, holm, ratio_interval, shared_spread, verdict
+from paceline.stats.estimate import Estimate, finite
 from paceline.stats.verdict import VerdictWords
 
 ALL_PAIRS = 12
-"""Answers to one question of which every pair is compared: 66 pairs are as many as a reader looks at, and as many
-frameworks, strategies and settings as are set side by side by hand. A sweep of more asks for the best."""
+"""The most answers to one question of which all pairs are compared. They give 66 pairs, which a reader can still look
+through; of a larger sweep only the best configuration matters."""
 
 RefusalWord = Literal["no proof", "not comparable", "different machines"]
 """Why two rows are not ranked."""
 DIFFERENT_MACHINES: Final = "different machines"
-"""Recorded on two machines, or in two states of one environment."""
+"""The rows were recorded on two machines, or in two states of one environment."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -40,35 +40,45 @@ class PairVerdict:
     """The verdict on two rows."""
 
     a: str
-    """Key of the faster row; in table order where they are not ranked."""
+    """The key of the faster row; of the first in the table if they are not ranked."""
     b: str
-    """Key of the other."""
-    ratio: float | None
-    """Throughput of a over throughput of b; None where they must not be ranked."""
-    low: float | None
-    """Lower end of its 95 % interval; None when spread is unknown."""
-    high: float | None
-    """Upper end."""
+    """The key of the other row."""
+    ratio: Estimate | None
+    """The throughput of a ÷ that of b; None if they must not be ranked."""
     p: float | None
-    """P value of "no difference", of this pair alone."""
+    """The p value of "no difference", of this pair alone."""
     verdict: VerdictWords | RefusalWord
     p_adjusted: float | None = None
     """The p value after Holm's correction over all pairs of the table; the verdict is based on it."""
     margin: float
-    """Relative difference that counts as equal."""
+    """The relative difference that counts as equal."""
     n_runs: int
-    """Runs of the smaller side, or rounds where the two were paired."""
+    """The runs of the row that has fewer, or the rounds if the runs were paired."""
     paired: bool = False
     """Whether runs of the same round were compared with each other."""
     note: str | None = None
-    """What the reader must know beside the number."""
+    """What the reader must know besides the number."""
     factor: Factor | None = None
-    """What makes most of a difference; None where there is none, or the parts of a step are not known."""
+    """The phase that causes most of a difference; None if there is no difference, or the phases are unknown."""
 
     def to_json(self) -> dict[str, object]:
-        data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        data["factor"] = self.factor.to_json() if self.factor else None
-        return {name: finite(value) if isinstance(value, float) else value for name, value in data.items()}
+        ratio = self.ratio
+        return {
+            "a": self.a,
+            "b": self.b,
+            "ratio": finite(ratio.value) if ratio else None,
+            "low": finite(ratio.low) if ratio else None,
+            "high": finite(ratio.high) if ratio else None,
+            "level": ratio.level if ratio else None,
+            "p": self.p,
+            "verdict": self.verdict,
+            "p_adjusted": self.p_adjusted,
+            "margin": self.margin,
+            "n_runs": self.n_runs,
+            "paired": self.paired,
+            "note": self.note,
+            "factor": self.factor.to_json() if self.factor else None,
+        }
 
 
 def judge(
@@ -79,10 +89,10 @@ def judge(
     across_machines: bool = False,
     fairness: Fairness | None = None,
 ) -> list[PairVerdict]:
-    """Verdicts on the pairs that answer the same question.
+    """Returns the verdicts on the pairs that answer the same question.
 
-    Holm's correction counts all of them that have a p value, and those that were not formed as well: which row is the
-    fastest of many was seen in the same runs.
+    Holm's correction counts all pairs with a p value, and also those that were not formed, because the fastest row was
+    chosen by the same runs.
     """
     pairs: list[PairVerdict] = []
     equal_p: list[float] = []
@@ -93,7 +103,7 @@ def judge(
         (i, j): refusal(groups[i], groups[j], across_machines=across_machines, fairness=fairness or Fairness())
         for i, j in alike
     }
-    # What two machines, or two computations, differ by says nothing about how runs of one spread.
+    # Refused pairs are left out: their differences say nothing about the spread between runs.
     spread = shared_spread(
         [(throughputs[i], throughputs[j]) for (i, j), refused in refusals.items() if refused is None]
     )
@@ -102,27 +112,25 @@ def judge(
         if refused is not None:
             pairs.append(_refused_pair(keys[i], keys[j], *refused, margin=margin, n_runs=_fewer(a, b)))
             continue
-        ratio = ratio_interval(throughputs[i], throughputs[j], spread=spread)
-        if ratio.value < 1:
-            i, j, a, b = j, i, b, a  # noqa: PLW2901 - the faster one is called a, over the rounds that count
-            ratio = ratio_interval(throughputs[i], throughputs[j], spread=spread)
-        if ratio.low is not None:
+        test = ratio_interval(throughputs[i], throughputs[j], by=a.derived_by, spread=spread, least_runs=LEAST_RUNS)
+        if test.ratio.value < 1:
+            i, j, a, b = j, i, b, a  # noqa: PLW2901 - the faster row is a, in the rounds that count
+            test = ratio_interval(throughputs[i], throughputs[j], by=a.derived_by, spread=spread, least_runs=LEAST_RUNS)
+        if test.spread_known:
             tested.append(len(pairs))
             equal_p.append(equivalent(throughputs[i], throughputs[j], margin, spread))
         pairs.append(
             PairVerdict(
                 a=keys[i],
                 b=keys[j],
-                ratio=ratio.value,
-                low=ratio.low,
-                high=ratio.high,
-                p=ratio.p,
+                ratio=test.ratio,
+                p=test.p,
                 verdict=verdict(1.0, 1.0).words,
-                p_adjusted=ratio.p,
+                p_adjusted=test.p,
                 margin=margin,
-                n_runs=ratio.n_pairs or _fewer(a, b),
-                paired=ratio.n_pairs > 0,
-                note=_note(a, b, spread_known=ratio.low is not None),
+                n_runs=test.n_pairs or _fewer(a, b),
+                paired=test.n_pairs > 0,
+                note=_note(a, b, spread_known=test.spread_known),
             )
         )
     adjusted = holm([pairs[k].p or 0.0 for k in tested], further=unlisted)
@@ -134,7 +142,7 @@ def judge(
 def _pairs(
     groups: Sequence[Runs], throughputs: Sequence[Mapping[int, float]], *, across_machines: bool
 ) -> tuple[list[tuple[int, int]], int]:
-    """Pairs of groups to compare, in table order, and how many more answer the same question and are not formed."""
+    """Returns the pairs of groups to compare, in table order, and the number of pairs that are not formed."""
     answers: dict[tuple[object, ...], list[int]] = {}
     for index, group in enumerate(groups):
         if group.measured:
@@ -144,7 +152,7 @@ def _pairs(
         if len(rows) <= ALL_PAIRS:
             pairs += list(combinations(rows, 2))
             continue
-        # Of each machine the fastest: those of two machines would only be refused.
+        # The fastest of each machine is taken, because pairs of two machines would be refused.
         machines = {None if across_machines else groups[row].machine: row for row in rows}
         for machine in machines:
             here = [row for row in rows if across_machines or groups[row].machine == machine]
@@ -155,7 +163,7 @@ def _pairs(
 
 
 def question(trial: Trial) -> tuple[object, ...]:
-    """What two trials must share for a ranking to make sense."""
+    """Returns what two trials must have in common to be ranked."""
     workload, cluster = trial.workload, trial.cluster
     return (
         workload.graph,
@@ -174,18 +182,18 @@ def question(trial: Trial) -> tuple[object, ...]:
 
 
 def unlike(a: Runs, b: Runs) -> str | None:
-    """Why two groups are of different machines, in words, or None."""
+    """Says in which machines or environments two groups differ; None if they are alike."""
     if a.machine != b.machine:
         return f"recorded on two machines, {a.machine} and {b.machine}"
     framework, other = a.trial.framework, b.trial.framework
-    # Two frameworks live in two environments by design; the same lock with other contents is an accident.
+    # Two frameworks always have two environments, but one lock should always give the same packages.
     if (framework.environment, framework.lock) == (other.environment, other.lock) and a.fingerprint != b.fingerprint:
         return f"recorded in two states of the environment {framework.environment}"
     return None
 
 
 def refusal(a: Runs, b: Runs, *, across_machines: bool, fairness: Fairness) -> tuple[RefusalWord, str] | None:
-    """Why two groups must not be ranked, as a word and in a sentence, or None."""
+    """Returns why two groups must not be ranked, as a word and a sentence; None if they may be."""
     first, second = a.trial.framework.name, b.trial.framework.name
     if not across_machines and (why := unlike(a, b)):
         return DIFFERENT_MACHINES, f"{why}; to rank them anyway: --across-machines"
@@ -211,8 +219,6 @@ def _refused_pair(a: str, b: str, word: RefusalWord, note: str, *, margin: float
         a=a,
         b=b,
         ratio=None,
-        low=None,
-        high=None,
         p=None,
         verdict=word,
         margin=margin,

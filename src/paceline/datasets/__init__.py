@@ -1,4 +1,4 @@
-"""What is trained on: where it comes from, its checksum, its licence. Today synthetic samples, made from a seed."""
+"""The data that models are trained on. Today these are synthetic samples, made from a seed."""
 
 from paceline.datasets.synthetic import SyntheticData, write_synthetic
 

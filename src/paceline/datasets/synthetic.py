@@ -1,9 +1,9 @@
-"""Make samples for any workload: right shape and type on disk, a weak signal, nothing to fetch, no licence.
+"""Make samples for any workload: right shape and type on disk, a weak signal, nothing to download, no licence.
 
-Owns the files and their index; must not know a framework or a model beyond its `Input`. Images and vectors
-are uint8, as CIFAR is stored, and the worker normalises them; tokens are little-endian int32. Labels are
-little-endian int32, one a sample; with target `next-token` there are none, a sample holds T + 1 tokens, the
-model reads the first T and predicts the last T. Samples follow each other without gaps, images as channel,
+This module owns the files and their index; it must not know a framework or a model beyond its `Input`. Images and
+vectors are uint8, as CIFAR is stored, and the worker normalises them; tokens are little-endian int32. Labels are
+little-endian int32, one per sample. With target `next-token` there are no labels: a sample holds T + 1 tokens, the
+model reads the first T and predicts the last T. Samples follow each other without gaps; images are stored as channel,
 row, column. The index:
 
     {"version": 1, "kind": "image", "shape": [3, 32, 32], "dtype": "uint8", "samples": 1024, "classes": 10,
@@ -11,9 +11,9 @@ row, column. The index:
      "labels": "<file>" or null, "labels_sha256": "..." or null,
      "normalisation": {"subtract": 127.5, "divide": 64.0} or null}
 
-`shape` is that of a stored sample, so (T + 1,) for next-token. A value x becomes (x - subtract) / divide. The
-signal is enough that a loss moves within tens of steps: that is what the self-checks of a run look for, not
-accuracy.
+`shape` is the shape of a stored sample, so (T + 1,) for next-token. A value x becomes (x - subtract) / divide. The
+signal is strong enough for the loss to change within tens of steps, which the self-checks of a run look for; they do
+not look for accuracy.
 """
 
 from __future__ import annotations
@@ -21,10 +21,10 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -34,8 +34,8 @@ from paceline.workloads.atomic_file import atomic_file, read_json, write_json
 from paceline.workloads.graph import Input, Shape
 
 VERSION = 1
-SUBTRACT, DIVIDE = 127.5, 64.0  # about the mean and spread of photographs; of ours, 126.5 and 52
-GRID = 4  # class patterns of images are GRID x GRID blocks: coarse enough for a convolution to see
+SUBTRACT, DIVIDE = 127.5, 64.0  # about the mean and spread of photographs; those of these samples are 126.5 and 52
+GRID = 4  # class patterns of images are GRID x GRID blocks: coarse enough for a convolution to detect
 CHUNK = 1 << 12  # token sequences made at a time
 
 Bytes: TypeAlias = "npt.NDArray[np.uint8]"
@@ -44,7 +44,7 @@ Ints: TypeAlias = "npt.NDArray[np.int32]"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class SyntheticData:
-    """Where the samples are."""
+    """The files of the samples."""
 
     path: Path
     """Samples, one after the other."""
@@ -53,11 +53,11 @@ class SyntheticData:
     index_path: Path
     """JSON that describes both."""
     sha256: str
-    """Of the file at `path`."""
+    """Checksum of the file at `path`."""
     samples: int
-    """How many there are."""
+    """Number of samples."""
     shape: Shape
-    """Of one stored sample."""
+    """Shape of one stored sample."""
     dtype: str
     """`uint8` or `int32`."""
 
@@ -72,73 +72,77 @@ def write_synthetic(given: Input, samples: int, seed: int, folder: Path) -> Synt
     if samples < 1:
         raise SpecError(f"a dataset needs at least one sample, not {samples}")
     folder.mkdir(parents=True, exist_ok=True)
-    index = _request(given, samples, seed)
-    key = hashlib.sha256(json.dumps(index, sort_keys=True).encode()).hexdigest()[:12]
+    request = _request(given, samples, seed)
+    key = hashlib.sha256(json.dumps(request, sort_keys=True).encode()).hexdigest()[:12]
     stem = f"synthetic-{given.kind}-{samples}-{key}"
     path, index_path = folder / f"{stem}.data", folder / f"{stem}.json"
     labels_path = None if given.target == "next-token" else folder / f"{stem}.labels"
-    index |= {"data": path.name, "labels": labels_path.name if labels_path else None}
+    index = request | {"data": path.name, "labels": labels_path.name if labels_path else None}
 
-    found = read_json(index_path)
-    if found is not None and _is_whole(found, index, path, labels_path):
-        return _described(found, folder)
+    def described(sha256: str) -> SyntheticData:
+        return SyntheticData(
+            path=path,
+            labels_path=labels_path,
+            index_path=index_path,
+            sha256=sha256,
+            samples=samples,
+            shape=_stored_shape(given),
+            dtype=_dtype(given),
+        )
+
+    stored = read_json(index_path) or {}
+    sha256 = stored.get("sha256")
+    sizes = {path: samples * math.prod(_stored_shape(given)) * np.dtype(_dtype(given)).itemsize}
+    if labels_path is not None:
+        sizes[labels_path] = 4 * samples
+    if isinstance(sha256, str) and _is_whole(stored, index, sizes):
+        return described(sha256)
 
     labels = _integers(_stream(seed, "labels"), samples, given.classes)
     with atomic_file(path) as file:
         make = _token_blocks if given.kind == "tokens" else _pixels
         for block in make(given, labels, seed):
             file.write(block.tobytes())
-        index["sha256"] = file.sha256
-    index["labels_sha256"] = None
+    index |= {"sha256": file.sha256, "labels_sha256": None}
     if labels_path is not None:
-        with atomic_file(labels_path) as file:
-            file.write(labels.astype("<i4").tobytes())
-            index["labels_sha256"] = file.sha256
+        with atomic_file(labels_path) as labels_file:
+            labels_file.write(labels.astype("<i4").tobytes())
+        index["labels_sha256"] = labels_file.sha256
     write_json(index_path, index)
-    return _described(index, folder)
+    return described(file.sha256)
 
 
-def _request(given: Input, samples: int, seed: int) -> dict[str, Any]:
-    tokens = given.kind == "tokens"
-    shape = [given.shape[0] + 1] if given.target == "next-token" else list(given.shape)
+def _request(given: Input, samples: int, seed: int) -> dict[str, object]:
     return {
         "version": VERSION,
         "kind": given.kind,
-        "shape": shape,
-        "dtype": "int32" if tokens else "uint8",
+        "shape": list(_stored_shape(given)),
+        "dtype": _dtype(given),
         "samples": samples,
         "classes": given.classes,
         "target": given.target,
         "vocabulary": given.vocabulary,
         "seed": seed,
-        "normalisation": None if tokens else {"subtract": SUBTRACT, "divide": DIVIDE},
+        "normalisation": None if given.kind == "tokens" else {"subtract": SUBTRACT, "divide": DIVIDE},
     }
 
 
-def _is_whole(found: dict[str, Any], index: dict[str, Any], path: Path, labels_path: Path | None) -> bool:
-    if any(found.get(key) != value for key, value in index.items()) or "sha256" not in found:
-        return False
-    item = np.dtype(index["dtype"]).itemsize
-    sizes = {path: index["samples"] * math.prod(index["shape"]) * item}
-    if labels_path is not None:
-        sizes[labels_path] = 4 * index["samples"]
-    return all(file.is_file() and file.stat().st_size == size for file, size in sizes.items())
+def _stored_shape(given: Input) -> Shape:
+    return (given.shape[0] + 1,) if given.target == "next-token" else given.shape
 
 
-def _described(index: dict[str, Any], folder: Path) -> SyntheticData:
-    return SyntheticData(
-        path=folder / index["data"],
-        labels_path=folder / index["labels"] if index["labels"] else None,
-        index_path=(folder / index["data"]).with_suffix(".json"),
-        sha256=index["sha256"],
-        samples=index["samples"],
-        shape=tuple(index["shape"]),
-        dtype=index["dtype"],
-    )
+def _dtype(given: Input) -> str:
+    return "int32" if given.kind == "tokens" else "uint8"
+
+
+def _is_whole(stored: Mapping[str, object], index: Mapping[str, object], sizes: Mapping[Path, int]) -> bool:
+    """Whether the stored index describes this request and its files have their full sizes."""
+    files_fit = all(file.is_file() and file.stat().st_size == size for file, size in sizes.items())
+    return files_fit and stored == {**stored, **index}
 
 
 def _pixels(given: Input, labels: Ints, seed: int) -> Iterator[Bytes]:
-    """One sample at a time: half noise, half the pattern of its class."""
+    """Yield one sample at a time: half noise, half the pattern of its class."""
     noise = _stream(seed, "noise")
     size = math.prod(given.shape)
     cells: dict[int, bytes] = {}
@@ -175,15 +179,15 @@ def _token_blocks(given: Input, labels: Ints, seed: int) -> Iterator[Ints]:
 
 
 def _chains(given: Input, stream: np.random.RandomState, count: int) -> Ints:
-    """Rare and frequent tokens, and every other one, by chance, follows from the one before.
+    """Sequences of rare and frequent tokens, of which a random half are determined by the token before.
 
-    The frequencies are learned within tens of steps, the thousand rules of succession only after many.
+    A model learns the frequencies within tens of steps, and the thousand rules of succession only after many.
     """
     length, vocabulary = given.shape[0] + 1, given.vocabulary
-    one = _integers(stream, count * length, vocabulary).astype(np.int64)
-    other = _integers(stream, count * length, vocabulary)
-    # The product of two uniform variables falls off as words do: few are frequent, most are rare.
-    tokens = (one * other // vocabulary).astype(np.int32).reshape(count, length)
+    first = _integers(stream, count * length, vocabulary).astype(np.int64)
+    second = _integers(stream, count * length, vocabulary)
+    # The product of two uniform variables is distributed as words are: few are frequent, most are rare.
+    tokens = (first * second // vocabulary).astype(np.int32).reshape(count, length)
     follows = _integers(stream, count * length, 2).reshape(count, length).astype(bool)
     for t in range(1, length):
         successor = (tokens[:, t - 1].astype(np.int64) * 3 + 7) % vocabulary
@@ -192,14 +196,14 @@ def _chains(given: Input, stream: np.random.RandomState, count: int) -> Ints:
 
 
 def _topics(given: Input, stream: np.random.RandomState, labels: Ints) -> Ints:
-    """Every other token, by chance, is from the part of the vocabulary that belongs to the class."""
+    """Sequences of which a random half of the tokens come from the part of the vocabulary that belongs to the class."""
     count, vocabulary = len(labels) * given.shape[0], given.vocabulary
     size = max(1, vocabulary // given.classes)
     anything = _integers(stream, count, vocabulary).reshape(len(labels), -1)
     within = _integers(stream, count, size).reshape(len(labels), -1)
     topical = _integers(stream, count, 2).reshape(len(labels), -1).astype(bool)
-    own = (labels[:, None].astype(np.int64) * size + within) % vocabulary
-    return np.where(topical, own, anything).astype(np.int32)
+    topic = (labels[:, None].astype(np.int64) * size + within) % vocabulary
+    return np.where(topical, topic, anything).astype(np.int32)
 
 
 def _integers(stream: np.random.RandomState, count: int, below: int) -> Ints:

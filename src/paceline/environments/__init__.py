@@ -1,7 +1,8 @@
-"""Where frameworks live: pinned environments as data, and interpreters that are already there.
+"""Where frameworks are installed: pinned environments, defined as data, and interpreters that already exist.
 
-Pins are found in the wheel (`pins` beside this file), in a checkout (`environments/` at its top), and in the
-folders of PACELINE_ENVIRONMENTS, which win, so that a user can pin other versions of what we ship.
+Pins are read from the wheel (`pins` beside this file) or from a checkout (`environments/` at its top), and from the
+folders in PACELINE_ENVIRONMENTS. Those folders take precedence, so that a user can pin other versions than the shipped
+ones.
 """
 
 from __future__ import annotations
@@ -52,10 +53,10 @@ def load_environment(name: str, where: str = "environment") -> Environment:
     Raises:
         SpecError: there is none of that name, or its files do not fit.
     """
-    known = known_environments()
-    if name not in known:
+    environments = known_environments()
+    if name not in environments:
         raise SpecError(
             f"{where}: unknown environment '{name}'",
-            hint=f"{did_you_mean(name, known)}   list them: paceline env list",
+            hint=f"{did_you_mean(name, environments)}   list them: paceline env list",
         )
-    return PinnedEnvironment(read_definition(known[name]))
+    return PinnedEnvironment(read_definition(environments[name]))

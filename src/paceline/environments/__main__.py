@@ -1,6 +1,6 @@
-"""Build environments where only this source is: `python -m paceline.environments NAME…`.
+"""Build environments on a host that has only this source: `python -m paceline.environments NAME…`.
 
-For hosts that a study reaches: they need Python, pip and psutil, and nothing else of ours.
+Hosts of a study need Python, pip and psutil for this; Paceline itself need not be installed there.
 """
 
 from __future__ import annotations

@@ -1,30 +1,30 @@
-"""What an environment is: somewhere a framework is installed. Knows nothing of what is measured in it."""
+"""The interface of an environment, in which a framework is installed. It does not know what is measured there."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 Say = Callable[[str], None]
-"""Takes one line of progress for people."""
+"""Receives progress messages, one line at a time."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class EnvironmentState:
-    """Whether an environment can be used, and if not: why, and what to type."""
+    """Whether an environment can be used and, if it cannot, the reason and the command that helps."""
 
     state: Literal["ready", "buildable", "unavailable", "stale", "broken"]
-    """stale: built from another lock; broken: not what its lock says; `create` turns both into ready."""
+    """stale: built from another lock; broken: not as its lock defines it; `create` makes both ready."""
     version: str | None = None
-    """Of the main package: as installed, or as it would be."""
+    """Version of the main package: as it is installed, or as it would be."""
     reason: str | None = None
-    """Why it is not ready, in words."""
+    """Why the environment is not ready, in words."""
     fix: str | None = None
     """The command that helps."""
     size_bytes: int | None = None
-    """What it takes on disk; None when nothing is there or it is not ours."""
+    """Space on disk; None if nothing is built or the interpreter is the user's own."""
 
     @property
     def usable(self) -> bool:
@@ -32,8 +32,19 @@ class EnvironmentState:
         return self.state != "unavailable"
 
 
+class Fingerprint(TypedDict):
+    """What is installed in an environment at this moment, as a record keeps it."""
+
+    name: str
+    lock: str
+    python: str | None
+    """Full version of the interpreter; None if the environment is not built."""
+    packages: dict[str, str]
+    """Distribution → version."""
+
+
 class Environment(ABC):
-    """Somewhere a framework is installed."""
+    """A place in which a framework is installed."""
 
     name: str
     """Id, as `paceline env` shows it; a path for the user's own interpreter."""
@@ -41,18 +52,18 @@ class Environment(ABC):
     @property
     @abstractmethod
     def lock(self) -> str:
-        """Digest of what should be installed; a changed lock is another trial."""
+        """Digest of the packages that should be installed; with another lock a trial is another trial."""
 
     @abstractmethod
     def state(self) -> EnvironmentState:
-        """How it stands; reads a few files and starts no process when the environment is there."""
+        """The current state; reads a few files and, if the environment is built, starts no process."""
 
     @abstractmethod
     def create(self, say: Say, *, rebuild: bool = False) -> None:
-        """Make it ready; returns at once when it is, unless a rebuild is asked for.
+        """Build the environment; returns at once if it is ready, unless a rebuild is asked for.
 
         Raises:
-            EnvironmentBuildError: it cannot be made; what was there before is still there.
+            EnvironmentBuildError: it cannot be built; an earlier build is kept as it was.
         """
 
     @abstractmethod
@@ -61,20 +72,20 @@ class Environment(ABC):
 
     @abstractmethod
     def variables(self) -> dict[str, str]:
-        """The variables its interpreter needs, and no others."""
+        """The environment variables that its interpreter needs, and no others."""
 
     @abstractmethod
-    def fingerprint(self) -> dict[str, Any]:
-        """name, lock, python and packages {name: version} as they are installed now."""
+    def fingerprint(self) -> Fingerprint:
+        """What is installed now."""
 
     @abstractmethod
     def verify(self) -> None:
-        """Check that what is installed is what the lock says.
+        """Check that exactly the packages of the lock are installed.
 
         Raises:
-            EnvironmentBuildError: it is not, with the command that repairs it.
+            EnvironmentBuildError: others are installed; the hint has the command that repairs it.
         """
 
     @abstractmethod
     def remove(self) -> None:
-        """Free what it takes on disk; nothing happens when there is nothing of ours."""
+        """Delete what Paceline built; does nothing if there is nothing to delete."""

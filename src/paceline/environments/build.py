@@ -1,4 +1,4 @@
-"""One build: install a lock into a folder and make sure that it is there and works."""
+"""One build: install a lock into a folder and check that the packages are there and can be imported."""
 
 from __future__ import annotations
 
@@ -28,29 +28,29 @@ class Build:
     """What to build, where and with what."""
 
     definition: Definition
-    """What it should be."""
+    """The environment to build."""
     interpreter: Interpreter
-    """Its Python."""
+    """The Python of the environment."""
     tools: tuple[Tool, ...]
-    """Tried in this order."""
+    """Installers, tried in this order."""
     folder: Path
-    """Where it will live; whatever is there is deleted."""
+    """The folder of the environment; its present content is deleted."""
     downloads: Path
-    """What installers fetched, shared by all environments."""
+    """Cache of downloaded packages, shared by all environments."""
     scratch: Path
-    """For temporary files; the caller deletes it."""
+    """Folder for temporary files; the caller deletes it."""
     lock_descriptor: int
-    """Inherited by all that is started, so that the lock is held as long as one of them lives."""
+    """Inherited by every started process, so that the lock is held as long as one of them lives."""
     say: Say
-    """Takes progress lines."""
+    """Receives progress messages."""
 
     def fill(self) -> Tool:
-        """Install the lock; the tool that could.
+        """Install the lock and return the tool that succeeded.
 
-        Each tool in turn, with pip's own configuration first, then with the definition's extra indexes.
+        Each tool is tried in turn, first with pip's own configuration, then with the definition's extra indexes.
 
         Raises:
-            EnvironmentBuildError: none could, with the last lines of the last attempt.
+            EnvironmentBuildError: no tool succeeded; the message has the last lines of the last attempt.
         """
         name = self.definition.name
         failure: InstallError | None = None
@@ -69,10 +69,10 @@ class Build:
         raise explain_failure(self.definition, failure.tool if failure else "", failure.tail if failure else ())
 
     def check(self, packages: Mapping[str, str], command: Sequence[str], variables: Mapping[str, str]) -> None:
-        """Make sure that what was installed is the lock, and that it imports.
+        """Check that the installed packages are those of the lock, and that the main modules can be imported.
 
         Raises:
-            EnvironmentBuildError: it is something else, or does not import.
+            EnvironmentBuildError: other packages are installed, or a module cannot be imported.
         """
         if different := difference(self.definition.packages, packages):
             raise EnvironmentBuildError(
@@ -107,10 +107,14 @@ class Build:
         )
 
 
-def difference(wanted: Mapping[str, str], found: Mapping[str, str]) -> str | None:
-    """How what was found differs from what was wanted, in words, or None."""
-    missing = [f"{name} {wanted[name]}" for name in wanted if name not in found]
-    other = [f"{n} {found[n]} instead of {wanted[n]}" for n in wanted if n in found and found[n] != wanted[n]]
-    surplus = [f"{name} {found[name]}" for name in found if name not in wanted]
-    parts = [("missing", missing), ("wrong", other), ("not in its lock", surplus)]
+def difference(pinned: Mapping[str, str], installed: Mapping[str, str]) -> str | None:
+    """How the installed packages differ from the pinned ones, in words, or None."""
+    missing = [f"{name} {pinned[name]}" for name in pinned if name not in installed]
+    wrong = [
+        f"{name} {installed[name]} instead of {version}"
+        for name, version in pinned.items()
+        if name in installed and installed[name] != version
+    ]
+    surplus = [f"{name} {installed[name]}" for name in installed if name not in pinned]
+    parts = [("missing", missing), ("wrong", wrong), ("not in its lock", surplus)]
     return "; ".join(f"{word}: {', '.join(sorted(items))}" for word, items in parts if items) or None

@@ -19,13 +19,13 @@ MOVE_HINT = "free space: paceline env remove NAME   or keep environments elsewhe
 
 
 def free_bytes(folder: Path) -> int:
-    """Free space where the folder is, or will be."""
-    there = next(path for path in (folder, *folder.parents) if path.exists())
-    return shutil.disk_usage(there).free
+    """Free space on the disk of the folder, which need not exist yet."""
+    existing = next(path for path in (folder, *folder.parents) if path.exists())
+    return shutil.disk_usage(existing).free
 
 
 def lack_of_space(needed: int, folder: Path, free: int | None = None) -> str | None:
-    """In words, why so many bytes do not fit there; None when they do."""
+    """Why so many bytes do not fit into the folder, in words; None if they fit."""
     free = free_bytes(folder) if free is None else free
     if free >= needed:
         return None
@@ -42,7 +42,7 @@ def tree_bytes(folder: Path) -> int:
 
 @contextmanager
 def exclusive(path: Path, say: Say | None = None, waiting: str = "") -> Iterator[int]:
-    """Hold a lock file until the block ends, waiting for whoever has it; gives the file's descriptor.
+    """Hold a lock file until the block ends, after waiting for its present holder; yields the file's descriptor.
 
     A child that inherits the descriptor keeps the lock after we die: an installer that outlives a killed host
     never writes into the folder of the next builder. The file itself stays, since removing it would race.
@@ -93,7 +93,7 @@ def users_of(folder: Path) -> list[int]:
 
 
 def remove_tree(folder: Path) -> None:
-    """Delete a folder in a way that a crash half-way leaves nothing that could be taken for whole."""
+    """Delete a folder so that a crash during deletion leaves nothing that looks like a finished environment."""
     if not folder.exists():
         return
     doomed = folder.with_name(f".{folder.name}.doomed-{os.getpid()}")
@@ -102,7 +102,7 @@ def remove_tree(folder: Path) -> None:
 
 
 def sweep(folder: Path, name: str) -> None:
-    """Delete what killed builds and removals of this name left behind; call it with the name's lock held."""
+    """Delete the leftovers of killed builds and removals of this name; the caller must hold the name's lock."""
     for left in (
         *folder.glob(f".{name}-*.doomed-*"),
         *folder.glob(f".{name}-*.aside"),

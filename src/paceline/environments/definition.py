@@ -1,4 +1,4 @@
-"""An environment as data: `environments/<name>/environment.toml` and the lock beside it. Builds nothing."""
+"""An environment as data: `environments/<name>/environment.toml` and the lock beside it. This module builds nothing."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
-from typing import Any
 
 from paceline.environments.lock import Pin, lock_digest, marker_values, normalized, parse_lock
 from paceline.errors import SpecError, did_you_mean
@@ -36,7 +35,7 @@ _OPTIONAL = {"imports", "extra_indexes", "forbidden", "from_source"}
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Definition:
-    """What an environment should be."""
+    """Which packages and which Python an environment consists of."""
 
     name: str
     """Id; the name of its folder."""
@@ -65,7 +64,7 @@ class Definition:
 
     @property
     def packages(self) -> dict[str, str]:
-        """Name → version of all that belongs into it on this platform."""
+        """Name → version of every distribution that belongs to the environment on this platform."""
         values = marker_values()
         return {pin.name: pin.version for pin in self.pins if pin.applies(values)}
 
@@ -77,7 +76,7 @@ def read_definition(folder: Path) -> Definition:
     """Read and check the files of one environment.
 
     Raises:
-        SpecError: a file is missing or does not fit, with file, key and what should be there.
+        SpecError: a file is missing or has a wrong value; the message names file, key and what is expected.
     """
     path = folder / FILE_NAME
     try:
@@ -107,7 +106,7 @@ def read_definition(folder: Path) -> Definition:
     return definition
 
 
-def _check_keys(data: Mapping[str, Any], path: Path) -> None:
+def _check_keys(data: Mapping[str, object], path: Path) -> None:
     for key in data:
         if key not in _KEYS:
             raise SpecError(f"{path}: unknown key '{key}'", hint=did_you_mean(key, _KEYS))
@@ -118,7 +117,7 @@ def _check_keys(data: Mapping[str, Any], path: Path) -> None:
             continue
         value = data[key]
         fits = isinstance(value, kind) and not isinstance(value, bool)
-        if not fits or (kind is list and not all(isinstance(item, str) for item in value)):
+        if not fits or (isinstance(value, list) and not all(isinstance(item, str) for item in value)):
             raise SpecError(f"{path}: {key}: {value!r} does not fit", hint=f"it is {meaning}")
 
 

@@ -1,4 +1,4 @@
-"""Whether an environment is what its lock says, and where environments are kept."""
+"""Whether an environment has the packages of its lock, and where environments are kept."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ def examined(environment: Environment) -> EnvironmentState:
 
 
 def usable_cache() -> Path:
-    """The cache folder, made if it is not there.
+    """The cache folder, created if it does not exist.
 
     Raises:
-        EnvironmentBuildError: it cannot be made.
+        EnvironmentBuildError: it cannot be created.
     """
     root = cache_root()
     try:

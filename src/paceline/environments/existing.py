@@ -1,4 +1,4 @@
-"""Interpreters that are there and stay as they are: the user's own, and the one that runs Paceline."""
+"""Interpreters that already exist and are not changed: the user's own, and the one that runs Paceline."""
 
 from __future__ import annotations
 
@@ -9,9 +9,8 @@ import platform
 import sys
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
-from paceline.environments.base import Environment, EnvironmentState, Say
+from paceline.environments.base import Environment, EnvironmentState, Fingerprint, Say
 from paceline.environments.installed import installed_packages
 from paceline.environments.interpreters import probe, search_path
 from paceline.environments.lock import normalized
@@ -19,10 +18,10 @@ from paceline.errors import EnvironmentBuildError, SpecError
 
 
 class ExistingInterpreter(Environment):
-    """The user's own interpreter. Its packages are its lock: install one, and it is another environment."""
+    """The user's own interpreter. Its lock is a digest of its packages: a new package makes it another environment."""
 
     def __init__(self, path: str | Path, *, package: str | None = None, where: str = "framework.interpreter") -> None:
-        """Start it once, to see who it is.
+        """Start the interpreter once, to learn its version and search path.
 
         Args:
             path: the executable.
@@ -30,19 +29,19 @@ class ExistingInterpreter(Environment):
             where: key to name in errors.
 
         Raises:
-            SpecError: not a working Python.
+            SpecError: the path is not a working Python.
         """
-        # Not resolved: behind the link of a virtual environment lies a Python without its packages.
+        # Links are not resolved: the link of a virtual environment points to a Python without its packages.
         self._path = Path(path).expanduser().absolute()
         self.name = str(self._path)
-        found = probe(self._path) if _can_start(self._path) else None
-        if found is None:
+        interpreter = probe(self._path) if _can_start(self._path) else None
+        if interpreter is None:
             raise SpecError(
                 f"{where}: '{path}' is not a Python that starts",
                 hint=f"try it: {path} -c 'import sys'   or leave it out",
             )
-        self._python = found.version
-        self._folders = found.search
+        self._python = interpreter.version
+        self._folders = interpreter.search
         self._package = normalized(package) if package else None
         self._lock = self._digest()
 
@@ -72,7 +71,7 @@ class ExistingInterpreter(Environment):
     def variables(self) -> dict[str, str]:
         return {"PATH": search_path(self._path.parent), "PYTHONNOUSERSITE": "1"}
 
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self) -> Fingerprint:
         return {
             "name": self.name,
             "lock": self.lock,
@@ -90,7 +89,7 @@ class ExistingInterpreter(Environment):
             )
 
     def remove(self) -> None:
-        """It is the user's; nothing of ours is there."""
+        """Does nothing: the interpreter is the user's, and Paceline built nothing in it."""
 
     def _digest(self) -> str:
         content = json.dumps([self._python, installed_packages(self._folders)], sort_keys=True)
@@ -98,10 +97,10 @@ class ExistingInterpreter(Environment):
 
 
 class HostInterpreter(Environment):
-    """The interpreter that runs Paceline, for what needs the standard library only.
+    """The interpreter that runs Paceline, for workers that need only the standard library.
 
-    Its packages are no part of it: what runs here imports none, and a package more in the host's own
-    environment must not make yesterday's records another trial.
+    Its packages are not part of its lock: these workers import none, and a new package in the host's own environment
+    must not turn the recorded trials into other trials.
     """
 
     name = "host"
@@ -114,7 +113,7 @@ class HostInterpreter(Environment):
         return EnvironmentState(state="ready", version=platform.python_version())
 
     def create(self, say: Say, *, rebuild: bool = False) -> None:
-        """It is there: it runs this."""
+        """Does nothing: the interpreter exists, since it runs this code."""
 
     def command(self, argv: Sequence[str]) -> list[str]:
         return [sys.executable, *argv]
@@ -122,14 +121,14 @@ class HostInterpreter(Environment):
     def variables(self) -> dict[str, str]:
         return {"PATH": search_path(Path(sys.executable).parent), "PYTHONNOUSERSITE": "1"}
 
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self) -> Fingerprint:
         return {"name": self.name, "lock": self.lock, "python": platform.python_version(), "packages": {}}
 
     def verify(self) -> None:
-        """Nothing can have changed: this process runs in it."""
+        """Does nothing: the interpreter cannot have changed while this process runs in it."""
 
     def remove(self) -> None:
-        """It cannot be removed while it runs this."""
+        """Does nothing: the interpreter cannot be removed while it runs this code."""
 
 
 def _can_start(path: Path) -> bool:

@@ -1,4 +1,4 @@
-"""From an installer's last words to what the user can do about them."""
+"""Turns the last output lines of a failed installer into an error with a fix."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_FOUND = re.compile(
 
 
 def explain_failure(definition: Definition, tool: str, tail: Sequence[str]) -> EnvironmentBuildError:
-    """The error of a build that failed: what the tool said last, and the fix that fits it."""
+    """The error of a failed build, with the last output lines of the tool and a matching fix."""
     text = "\n".join(tail)
     build = f"paceline env build {definition.name}"
     if tool == "import":

@@ -1,6 +1,6 @@
-"""Where packages come from: pip's own configuration, for pip and uv alike.
+"""Where packages come from: pip's own configuration, used for pip and uv alike.
 
-Never printed, and handed on by variables: it may hold secrets.
+The configuration may hold secrets. It is therefore never printed, and is passed on in environment variables.
 """
 
 from __future__ import annotations
@@ -20,33 +20,33 @@ CONFIG_TIMEOUT_S = 60.0
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+")
 _LINE = re.compile(r"^(:env:|global|install|download|user|site)\.([a-z-]+)=(.*)$")
 _SECTIONS = ("global", "install", ":env:")
-"""Sections that `pip install` reads, each over the one before."""
+"""Sections that `pip install` reads; each overrides the one before."""
 
 
 def redacted(text: str) -> str:
-    """A text without addresses: that of an index may carry a password, and has no place in a record."""
+    """The text without addresses: the address of an index may contain a password, which must not get into a record."""
     return _URL.sub("<index>", text)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Indexes:
-    """pip's settings that say where packages come from."""
+    """The settings of pip that define where packages come from."""
 
     index_url: str | None = None
-    """Instead of the public index."""
+    """The index to use instead of the public one."""
     extra_index_urls: tuple[str, ...] = ()
-    """Besides it."""
+    """Indexes to use in addition."""
     find_links: tuple[str, ...] = ()
     """Folders and pages of wheels."""
     no_index: bool = False
-    """Only find_links."""
+    """Use no index, only `find_links`."""
     cert: str | None = None
     """Certificates to trust."""
     trusted_hosts: tuple[str, ...] = ()
     """Hosts whose certificates are not checked."""
 
     def for_pip(self, extra: Sequence[str] = ()) -> dict[str, str]:
-        """Variables for pip. Variables and not arguments: everybody can read the arguments of a process."""
+        """Environment variables for pip; not arguments, because every user can read the arguments of a process."""
         return _present(
             {
                 "PIP_INDEX_URL": self.index_url,
@@ -59,7 +59,7 @@ class Indexes:
         )
 
     def for_uv(self, extra: Sequence[str] = (), environ: Mapping[str, str] | None = None) -> dict[str, str]:
-        """The same for uv, over what the user told uv itself."""
+        """Environment variables for uv; settings that the user gave to uv itself take precedence or are added."""
         env = os.environ if environ is None else environ
         indexes = [*env.get("UV_INDEX", "").split(), *self.extra_index_urls, *extra]
         links = [*filter(None, env.get("UV_FIND_LINKS", "").split(",")), *self.find_links]
@@ -68,7 +68,7 @@ class Indexes:
                 "UV_DEFAULT_INDEX": env.get("UV_DEFAULT_INDEX") or self.index_url,
                 "UV_INDEX": " ".join(indexes),
                 "UV_FIND_LINKS": ",".join(links),
-                # pip looks at all indexes alike; so must uv, or it stops at the first that has the name.
+                # pip treats all indexes alike; uv must do so too, or it stops at the first index that has the name.
                 "UV_INDEX_STRATEGY": "unsafe-best-match",
                 "UV_INSECURE_HOST": env.get("UV_INSECURE_HOST") or " ".join(self.trusted_hosts),
                 "SSL_CERT_FILE": env.get("SSL_CERT_FILE") or self.cert,
@@ -120,7 +120,7 @@ def parse_pip_config(text: str) -> Indexes:
 
 
 def _absolute(place: str) -> str:
-    # Installers are started in another folder.
+    # Installers are started in another folder, where a relative path would not be valid.
     return place if "://" in place else str(Path(place).expanduser().absolute())
 
 

@@ -1,4 +1,4 @@
-"""What is installed in a site-packages folder, read from its dist-info folders: no process is started."""
+"""What is installed in a site-packages folder, read from its dist-info folders without starting a process."""
 
 from __future__ import annotations
 
@@ -13,19 +13,19 @@ from paceline.environments.lock import normalized
 
 def installed_packages(folders: Iterable[Path]) -> dict[str, str]:
     """Name → version of all distributions in these folders; as for Python, the first folder wins."""
-    found: dict[str, str] = {}
+    versions: dict[str, str] = {}
     for folder in folders:
         for entry in _metadata_folders(folder):
             name, _, version = entry.removesuffix(".dist-info").removesuffix(".egg-info").partition("-")
             # Old egg-info names carry the Python version behind another dash.
-            found.setdefault(normalized(name), version.partition("-py")[0])
-    return dict(sorted(found.items()))
+            versions.setdefault(normalized(name), version.partition("-py")[0])
+    return dict(sorted(versions.items()))
 
 
 def record_digests(folder: Path) -> dict[str, str]:
     """Name → digest of its RECORD, which holds the checksum of each of its files.
 
-    Tells two builds of one version apart, and a distribution that was installed again.
+    The digest differs between two builds of one version, and after a distribution was installed again.
     """
     digests = {}
     for entry in _metadata_folders(folder):
@@ -38,8 +38,8 @@ def record_digests(folder: Path) -> dict[str, str]:
 def damaged_files(folder: Path) -> list[str]:
     """Files that a RECORD names and that are missing or of another size.
 
-    Sizes and not checksums: reading a gigabyte before each run would cost seconds, and what happens to files
-    (deleted, cut off by a full disk or a power failure) shows in their sizes.
+    Sizes are compared and not checksums, because reading a gigabyte before each run would cost seconds, and the usual
+    damage (a file deleted, or truncated by a full disk or a power failure) shows in the sizes.
     """
     damaged = []
     for entry in _metadata_folders(folder):

@@ -1,7 +1,7 @@
 """The two programs that make a virtual environment and fill it with a lock: uv, and venv with pip.
 
-uv first where it is there: measured on two cores, the PyTorch environment takes it 33 s, venv and pip 72 s.
-pip is the second attempt, because it knows keyrings, proxies and Pythons that uv does not.
+uv is tried first where it is installed: measured on two cores, it builds the PyTorch environment in 33 s, venv and pip
+in 72 s. pip is the second attempt, because it supports keyrings, proxies and Pythons that uv does not.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ from paceline.environments.lock import normalized
 
 Tool = Literal["uv", "pip"]
 TOOLS: tuple[Tool, ...] = ("uv", "pip")
-"""In the order in which they are tried."""
+"""The installers, in the order in which they are tried."""
 TAIL_LINES = 15
-"""Enough to hold pip's and uv's closing words."""
+"""Last output lines to keep: enough for the final messages of pip and uv."""
 OLDEST_PIP = (20, 3)
-"""Older ones do not know the platform tags of today's wheels; Python 3.6 brings pip 18."""
+"""Older versions of pip do not know the platform tags of today's wheels; Python 3.6 comes with pip 18."""
 
 _PROGRESS = (
     "Collecting ",
@@ -67,7 +67,7 @@ _NOT_OURS = {
 
 
 class InstallError(Exception):
-    """An installer gave up; carries its last lines, without addresses."""
+    """An installer failed; the error holds its last output lines, without addresses."""
 
     def __init__(self, tool: Tool, tail: Sequence[str]) -> None:
         super().__init__(f"{tool} gave up")
@@ -77,46 +77,46 @@ class InstallError(Exception):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Installation:
-    """One virtual environment to be made."""
+    """One virtual environment to be created."""
 
     folder: Path
-    """Where; made by the installer, at its final place, since virtual environments cannot be moved."""
+    """Its folder; created by the installer at its final place, since virtual environments cannot be moved."""
     interpreter: Interpreter
-    """Its Python."""
+    """The Python of the environment."""
     requirements: Path
-    """Every distribution pinned."""
+    """A file that pins every distribution."""
     names: frozenset[str]
-    """Normalized names of all that belongs into it."""
+    """Normalized names of all distributions that belong to the environment."""
     indexes: Indexes
     """Where packages come from."""
     extra_indexes: tuple[str, ...]
-    """Asked as well."""
+    """Further indexes to use."""
     from_source: tuple[str, ...]
     """Distributions that may be built from source."""
     downloads: Path
-    """Where installers keep what they fetched; shared by all environments, so that none is fetched twice."""
+    """Cache of downloads; shared by all environments, so that no package is downloaded twice."""
     scratch: Path
-    """For temporary files; deleted after the build."""
+    """Folder for temporary files; deleted after the build."""
     lock_descriptor: int
-    """The builder's lock, which installers inherit so that it is held as long as they live."""
+    """The lock of the build, which installers inherit so that it is held as long as they live."""
     say: Say
-    """Takes progress lines."""
+    """Receives progress messages."""
 
     @property
     def python(self) -> Path:
         return self.folder / "bin" / "python"
 
 
-def available_tools(wanted: Iterable[Tool] = TOOLS) -> list[Tool]:
-    """Those of the wanted tools that this machine has; pip comes with Python."""
-    return [tool for tool in wanted if tool != "uv" or find_uv()]
+def available_tools(tools: Iterable[Tool] = TOOLS) -> list[Tool]:
+    """Those of the tools that this machine has; pip comes with Python."""
+    return [tool for tool in tools if tool != "uv" or find_uv()]
 
 
 def install(tool: Tool, what: Installation) -> None:
-    """Make and fill one virtual environment.
+    """Create one virtual environment and install its packages.
 
     Raises:
-        InstallError: the tool gave up; the folder's contents are of no use.
+        InstallError: the tool failed; the content of the folder is unusable.
     """
     if tool == "uv":
         _install_with_uv(what)
@@ -155,7 +155,7 @@ def _install_with_pip(what: Installation) -> None:
     if _pip_version(what.folder) < OLDEST_PIP:
         _run("pip", [*pip, "install", "--upgrade", "pip"], env, what)
     _run("pip", [*pip, "install", "--no-deps", *_only_binary(what), "-r", str(what.requirements)], env, what)
-    # The lock is the whole truth: what venv itself put there goes, pip included.
+    # The lock is complete, so packages that venv itself installed are removed, pip included.
     surplus = sorted({"pip", "setuptools", "wheel"} - what.names)
     if surplus:
         _run("pip", [*pip, "uninstall", "--yes", *surplus], env, what)
@@ -189,7 +189,7 @@ def _run(tool: Tool, argv: Sequence[str], settings: Mapping[str, str], what: Ins
 def run_for_lines(
     argv: Sequence[str], env: Mapping[str, str], folder: Path, descriptor: int, say: Say
 ) -> list[str] | None:
-    """Run a program, say its progress; None when it ended well, else its last lines, without addresses."""
+    """Run a program and report its progress; returns None on success, else its last lines, without addresses."""
     tail: deque[str] = deque(maxlen=TAIL_LINES)
     try:
         process = subprocess.Popen(
@@ -216,7 +216,7 @@ def run_for_lines(
                 if line.strip().startswith(_PROGRESS):
                     say(f"  {line.strip()}")
         except BaseException:
-            # Ctrl-C does not reach a session of its own.
+            # Ctrl-C does not reach the program, because it runs in its own session.
             with suppress(ProcessLookupError):
                 os.killpg(process.pid, signal.SIGKILL)
             raise

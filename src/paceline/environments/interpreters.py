@@ -1,4 +1,4 @@
-"""Find a Python of a given version on this machine, and make sure by starting it. Installs none."""
+"""Find a Python of a given version on this machine and verify it by starting it. This module installs no Python."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from functools import cache
 from pathlib import Path
 
 PROBE_TIMEOUT_S = 20.0
-"""A Python that needs longer to say its version is of no use."""
+"""A Python that needs longer than this to report its version is not usable."""
 
 _PROBE = """
 import json, sys
@@ -29,7 +29,7 @@ print(json.dumps({
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Interpreter:
-    """A Python that was started and answered."""
+    """A Python that was started and reported its version."""
 
     path: Path
     """The real executable, behind shims and virtual environments."""
@@ -44,13 +44,13 @@ class Interpreter:
 
 
 def probe(executable: str | Path, *, environ: Mapping[str, str] | None = None) -> Interpreter | None:
-    """Start a Python and ask it who it is; None when it does not answer."""
+    """Start a Python and read its path, version and search path; None if it does not answer."""
     env = dict(os.environ if environ is None else environ)
     for name in ("PYTHONPATH", "PYTHONHOME", "PYTHONSTARTUP", "__PYVENV_LAUNCHER__"):
         env.pop(name, None)
     env["PYTHONNOUSERSITE"] = "1"
     try:
-        # Not -I: it is the interpreter as it will be used, but for the variables above.
+        # Not -I: the interpreter is started as it will be used, except for the variables above.
         answer = subprocess.run(
             [str(executable), "-c", _PROBE],
             capture_output=True,
@@ -72,33 +72,34 @@ def probe(executable: str | Path, *, environ: Mapping[str, str] | None = None) -
 def find_interpreter(version: str, environ: Mapping[str, str] | None = None) -> Interpreter | None:
     """The first Python of this major.minor version that answers, or None.
 
-    Looked for: the running one, PATH, pyenv's versions, what uv knows. Answers are kept for the process when
-    the environment is the process's own.
+    The search covers the running Python, PATH, the versions of pyenv and the Pythons that uv finds. Results are cached
+    for the process if the variables are those of the process.
     """
     return _find_here(version) if environ is None else _find(version, environ)
 
 
 def missing_interpreter(version: str) -> tuple[str, str]:
-    """Reason and fix for a Python that is not there."""
+    """The reason and the fix for a Python that is not installed."""
     how = f"pyenv install {version}   or: uv python install {version}"
     return f"no Python {version} on this machine (looked at PATH, pyenv and uv)", how
 
 
 def find_uv(environ: Mapping[str, str] | None = None) -> Path | None:
-    """The uv program: of the host's own environment, or on PATH."""
+    """The uv program, from the host's own environment or from PATH."""
     beside = Path(sysconfig.get_path("scripts")) / "uv"
     if environ is None and beside.is_file():
         return beside
-    found = shutil.which("uv", path=(os.environ if environ is None else environ).get("PATH"))
-    return Path(found) if found else None
+    program = shutil.which("uv", path=(os.environ if environ is None else environ).get("PATH"))
+    return Path(program) if program else None
 
 
 def search_path(first: Path) -> str:
     """PATH with one folder in front and without the host's own virtual environment."""
-    own = {f"{prefix}/bin" for prefix in (os.environ.get("VIRTUAL_ENV"), sys.prefix) if prefix}
+    host_folders = {f"{prefix}/bin" for prefix in (os.environ.get("VIRTUAL_ENV"), sys.prefix) if prefix}
     if sys.prefix == sys.base_prefix:
-        own.discard(f"{sys.prefix}/bin")
-    inherited = [p for p in os.environ.get("PATH", os.defpath).split(os.pathsep) if p and p not in own]
+        host_folders.discard(f"{sys.prefix}/bin")
+    folders = os.environ.get("PATH", os.defpath).split(os.pathsep)
+    inherited = [folder for folder in folders if folder and folder not in host_folders]
     return os.pathsep.join([str(first), *inherited])
 
 
@@ -113,9 +114,9 @@ def _find(version: str, environ: Mapping[str, str]) -> Interpreter | None:
         if candidate in seen:
             continue
         seen.add(candidate)
-        found = probe(candidate, environ=environ)
-        if found and found.minor == version:
-            return found
+        interpreter = probe(candidate, environ=environ)
+        if interpreter and interpreter.minor == version:
+            return interpreter
     return None
 
 

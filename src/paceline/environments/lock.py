@@ -1,7 +1,7 @@
-"""Locks: every distribution pinned, one a line, `name==version ; marker`. Text in, pins and a digest out.
+"""Locks: a text that pins every distribution, one per line, as `name==version ; marker`, and its digest.
 
-A lock is installed without looking for dependencies, so it must name all of them; in return nothing comes in
-that it does not name. Markers tell platforms apart and nothing else: Python's version is the environment's.
+A lock is installed without resolving dependencies, so it must name all of them; in return, nothing is installed that it
+does not name. Markers select platforms and nothing else: the environment defines the version of Python.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ class Pin:
 
 
 def marker_values() -> dict[str, str]:
-    """What markers may ask, for this machine."""
+    """Variable of a marker → its value on this machine."""
     return {
         "sys_platform": sys.platform,
         "platform_machine": platform.machine(),

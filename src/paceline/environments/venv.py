@@ -1,7 +1,7 @@
-"""A virtual environment built from a pinned lock, kept in the user's cache, used only while it is that lock.
+"""A virtual environment built from a pinned lock and kept in the user's cache; used only while it matches that lock.
 
-Each lock has a folder of its own, `environments/<name>-<lock>`: a changed lock never touches what works. The
-marker is written last: a build that was killed leaves a folder without one, which the next build deletes.
+Each lock has a folder of its own, `environments/<name>-<lock>`, so a changed lock never touches a working environment.
+The marker is written last: a killed build leaves a folder without a marker, which the next build deletes.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 from paceline.environments import cache
-from paceline.environments.base import Environment, EnvironmentState, Say
+from paceline.environments.base import Environment, EnvironmentState, Fingerprint, Say
 from paceline.environments.build import Build, difference
 from paceline.environments.definition import Definition
 from paceline.environments.installed import damaged_files, installed_packages, record_digests
@@ -35,6 +35,24 @@ from paceline.units import format_bytes, format_seconds
 MARKER = "paceline.json"
 
 
+class _Marker(TypedDict):
+    """Content of the marker of a finished build."""
+
+    name: str
+    lock: str
+    python: str
+    """Full version of the interpreter."""
+    tool: Tool
+    """The installer that built it."""
+    size_bytes: int
+    interpreter: dict[str, int]
+    """Size and modification time of the interpreter's executable."""
+    built: float
+    """Unix time."""
+    records: dict[str, str]
+    """Distribution → digest of its RECORD."""
+
+
 class PinnedEnvironment(Environment):
     """A virtual environment with exactly the distributions of its lock."""
 
@@ -46,13 +64,13 @@ class PinnedEnvironment(Environment):
         tools: Sequence[Tool] = TOOLS,
         free_bytes: int | None = None,
     ) -> None:
-        """Touches nothing.
+        """Derive the paths; nothing is built or written.
 
         Args:
-            definition: what it should be.
+            definition: the packages and the Python of the environment.
             root: the cache; by default the user's.
-            tools: what to build with, in this order.
-            free_bytes: believe this instead of asking the disk.
+            tools: installers to build with, tried in this order.
+            free_bytes: free space to assume instead of the disk's.
         """
         self.definition = definition
         self.name = definition.name
@@ -75,12 +93,12 @@ class PinnedEnvironment(Environment):
         marker = _read_marker(self.folder)
         if marker is not None:
             version = installed_packages([self._site]).get(self.definition.package)
-            size = marker["size_bytes"]
+            built_bytes = marker["size_bytes"]
             if wrong := self._wrong(marker):
                 return EnvironmentState(
-                    state="broken", version=version, reason=wrong, fix=self._build_command, size_bytes=size
+                    state="broken", version=version, reason=wrong, fix=self._build_command, size_bytes=built_bytes
                 )
-            return EnvironmentState(state="ready", version=version, size_bytes=size)
+            return EnvironmentState(state="ready", version=version, size_bytes=built_bytes)
         pinned = self.definition.packages.get(self.definition.package)
         superseded = self._superseded()
         size = sum(marker["size_bytes"] for marker in map(_read_marker, superseded) if marker) or None
@@ -123,7 +141,7 @@ class PinnedEnvironment(Environment):
     def variables(self) -> dict[str, str]:
         return {"PATH": search_path(self.folder / "bin"), "PYTHONNOUSERSITE": "1"}
 
-    def fingerprint(self) -> dict[str, Any]:
+    def fingerprint(self) -> Fingerprint:
         marker = _read_marker(self.folder)
         return {
             "name": self.name,
@@ -155,12 +173,12 @@ class PinnedEnvironment(Environment):
                 cache.remove_tree(folder)
             cache.sweep(self._home, self.name)
             others = [path for path in self._home.glob("*.lock") if path != self._lock_path]
-            # uv links files from its downloads: space is free only when both are gone.
+            # uv links files from its downloads, so space is freed only if both are deleted.
             if not any(cache.is_locked(path) for path in others):
                 cache.remove_tree(self._root / "downloads")
 
     def _superseded(self) -> list[Path]:
-        """Finished folders of the same name and other locks."""
+        """Folders of finished builds of the same name with other locks."""
         same_name = self._home.glob(f"{self.name}-{'?' * len(self.lock)}")
         return sorted(path for path in same_name if path != self.folder and (path / MARKER).is_file())
 
@@ -170,7 +188,7 @@ class PinnedEnvironment(Environment):
         return "an earlier build did not finish" if self.folder.exists() else "not built yet"
 
     def _impossible(self, interpreter: Interpreter | None) -> tuple[str, str] | None:
-        """Reason and fix, when it cannot be built here at all."""
+        """The reason and the fix, if the environment cannot be built on this machine at all."""
         if self.definition.package not in self.definition.packages:
             return f"its lock has no {self.definition.package} for {sys.platform}", "paceline doctor"
         if interpreter is None:
@@ -179,16 +197,16 @@ class PinnedEnvironment(Environment):
             return lack, cache.MOVE_HINT
         return None
 
-    def _wrong(self, marker: dict[str, Any]) -> str | None:
-        """What differs from the lock and from what was built; reads folder names and RECORD files only."""
+    def _wrong(self, marker: _Marker) -> str | None:
+        """How the folder differs from its lock or its build, in words; reads only folder names and RECORD files."""
         if not self._python.exists():
             return f"its Python {marker['python']} is gone"
         if _stamp(self._python) != marker["interpreter"]:
             return f"its Python {marker['python']} was replaced since it was built"
-        found = installed_packages([self._site])
-        if forbidden := sorted(name for name in found if self.definition.forbids(name)):
+        installed = installed_packages([self._site])
+        if forbidden := sorted(name for name in installed if self.definition.forbids(name)):
             return f"has {', '.join(forbidden)}, which must not be there"
-        if different := difference(self.definition.packages, found):
+        if different := difference(self.definition.packages, installed):
             return different
         records = record_digests(self._site)
         if changed := sorted(name for name in records if records[name] != marker["records"].get(name)):
@@ -221,7 +239,7 @@ class PinnedEnvironment(Environment):
             tool = build.fill()
             build.check(installed_packages([self._site]), self.command([]), self.variables())
             size = cache.tree_bytes(self.folder)
-            marker = {
+            marker: _Marker = {
                 "name": self.name,
                 "lock": self.lock,
                 "python": interpreter.version,
@@ -240,7 +258,7 @@ class PinnedEnvironment(Environment):
 
 @contextmanager
 def _set_aside(folder: Path) -> Iterator[None]:
-    """Keep a finished folder while another takes its place; put it back when that fails."""
+    """Move a finished folder aside while another is built in its place; restore it if the build fails."""
     aside = folder.with_name(f".{folder.name}.aside")
     if (folder / MARKER).is_file():
         folder.rename(aside)
@@ -255,14 +273,14 @@ def _set_aside(folder: Path) -> Iterator[None]:
 
 
 def _stamp(path: Path) -> dict[str, int]:
-    """Tells one executable from another without starting it."""
+    """Size and modification time, which tell whether an executable was replaced without starting it."""
     status = path.stat()
     return {"size": status.st_size, "mtime_ns": status.st_mtime_ns}
 
 
-def _read_marker(folder: Path) -> dict[str, Any] | None:
+def _read_marker(folder: Path) -> _Marker | None:
     try:
-        marker: dict[str, Any] = json.loads((folder / MARKER).read_text(encoding="utf-8"))
+        marker: _Marker = json.loads((folder / MARKER).read_text(encoding="utf-8"))
     except (OSError, ValueError):
         return None
     return marker

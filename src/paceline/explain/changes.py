@@ -10,7 +10,6 @@ import numpy as np
 from paceline.explain.finding import Remedy, promised
 from paceline.explain.without import MOST_DRAWS, ModelledTrial
 from paceline.model.equations.conditions import Conditions
-from paceline.model.equations.step import Floats
 from paceline.model.equations.terms import (
     BANDWIDTH,
     COMPUTE,
@@ -21,7 +20,7 @@ from paceline.model.equations.terms import (
     STRAGGLER,
 )
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.forecast.predict import estimated, step_of
+from paceline.model.forecast.predict import estimated, steps_of, with_buckets
 from paceline.model.forecast.what_if import best_bucket, changed, parse_changes
 from paceline.plan.trial import Trial
 from paceline.spec.networks import NETWORKS
@@ -156,8 +155,7 @@ def _larger_buckets(setting: ModelledTrial) -> tuple[float, Conditions]:
     conditions = setting.conditions
     whole = float(conditions.sizes.sum())
     if (best := best_bucket(setting.calibration, conditions)) is not None:
-        (change,) = parse_changes(f"bucket={best[0] / 2**20:g}MiB")
-        return best[0], change.apply(setting.calibration, conditions)[1]
+        return best[0], with_buckets(setting.calibration, conditions, best[0])
     return whole, conditions.change(messages=(whole,))
 
 
@@ -245,10 +243,8 @@ def _ratio(
     before = setting.calibration
     after = after or before
 
-    def ratio(now: Floats, then: Floats) -> float:
-        step_s = step_of(now, setting.conditions, before.straggling)
-        return samples * step_s / step_of(then, conditions, after.straggling)
-
-    pairs = zip(before.draws[:MOST_DRAWS], after.draws[:MOST_DRAWS], strict=True)
-    draws = np.array([ratio(now, then) for now, then in pairs])
-    return estimated(ratio(before.vector, after.vector), draws, before.residual, "1", before.by)
+    # The first vector is the calibration itself, the others are its draws.
+    now_s = steps_of(np.vstack([before.vector, before.draws[:MOST_DRAWS]]), setting.conditions, before.straggling)
+    then_s = steps_of(np.vstack([after.vector, after.draws[:MOST_DRAWS]]), conditions, after.straggling)
+    value, *draws = samples * now_s / then_s
+    return estimated(float(value), np.array(draws), before.residual, "1", before.by)

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 
 from paceline.model.equations.terms import BANDWIDTH, COMPUTE, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
-from paceline.model.forecast.predict import LEVEL
-from paceline.stats.estimate import Estimate
+from paceline.stats.estimate import MODELLED_LEVEL, Estimate
 from paceline.stats.known_by import MODELLED, KnownBy
 
 COPY = "copy"
@@ -17,7 +16,7 @@ CAUSES = (INPUT, COPY, COMPUTE, LATENCY, BANDWIDTH, CONTENTION, OVERHEAD, STRAGG
 
 def promised(value: float, low: float, high: float) -> Estimate:
     """Returns a gain that follows from the trial's own timers and simple bounds."""
-    return Estimate(value=value, low=low, high=high, level=LEVEL, unit="1", by=MODELLED, n_runs=None)
+    return Estimate(value=value, low=low, high=high, level=MODELLED_LEVEL, unit="1", by=MODELLED, n_runs=None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -135,5 +135,5 @@ def layer_times(records: Sequence[Record]) -> dict[str, float]:
 
 
 def _layers(slower: Mapping[str, float], faster: Mapping[str, float]) -> tuple[LayerGap, ...]:
-    both = [LayerGap(layer=name, slower_s=slower[name], faster_s=faster[name]) for name in slower if name in faster]
-    return tuple(sorted(both, key=lambda layer: layer.faster_s - layer.slower_s)[:MOST_LAYERS])
+    layers = [LayerGap(layer=name, slower_s=slower[name], faster_s=faster[name]) for name in slower if name in faster]
+    return tuple(sorted(layers, key=lambda layer: layer.faster_s - layer.slower_s)[:MOST_LAYERS])

@@ -11,7 +11,7 @@ from paceline.explain.without import ModelledTrial
 from paceline.model.forecast.predict import predict
 from paceline.plan.trial import Trial
 from paceline.record.peak import Peak
-from paceline.stats import mean_interval
+from paceline.stats import FEWEST_WITH_SPREAD, mean_interval
 from paceline.units import format_seconds
 from paceline.workloads.cost import cost
 from paceline.workloads.graph import Graph
@@ -88,13 +88,8 @@ def by_earlier(now_s: Sequence[float], earlier_s: Sequence[float]) -> Yardstick 
     if not now_s or not earlier_s:
         return None
     ratio = float(np.mean(now_s) / np.mean(earlier_s))
-    sure = False
-    if len(now_s) > 1 and len(earlier_s) > 1:
-        now, earlier = mean_interval(now_s), mean_interval(earlier_s)
-        have_ends = None not in (now.low, now.high, earlier.low, earlier.high)
-        sure = have_ends and (
-            float(now.low or 0) > float(earlier.high or 0) or float(now.high or 0) < float(earlier.low or 0)
-        )
+    now, earlier = (mean_interval(steps, unit="s", least_runs=FEWEST_WITH_SPREAD).ends for steps in (now_s, earlier_s))
+    sure = now is not None and earlier is not None and (now[0] > earlier[1] or now[1] < earlier[0])
     normal = not sure or abs(ratio - 1) <= BEYOND_NOISE
     before = f"{len(earlier_s)} earlier run{'s' if len(earlier_s) > 1 else ''}"
     word = "the same as" if normal else ("slower than" if ratio > 1 else "faster than")

@@ -11,7 +11,7 @@ from dataclasses import asdict, dataclass
 
 import numpy as np
 
-from paceline.model.equations.step import Floats
+from paceline.model.equations.arrays import Floats
 from paceline.stats import ALPHA, holm
 
 LEAST_SIDE = 3

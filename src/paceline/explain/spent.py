@@ -60,7 +60,7 @@ class Spent:
 def mean_step_s(records: Sequence[Record]) -> float:
     """Returns the step time as a comparison shows it: the geometric mean over runs, in the emulated cluster's time."""
     steps = [summary.step_s for record in records if (summary := summarize(record)) is not None]
-    return mean_interval(steps).value * records[0].trial.cluster.pace.true_scale
+    return mean_interval(steps, unit="s").value * records[0].trial.cluster.pace.true_scale
 
 
 def spent_of(records: Sequence[Record]) -> Spent | None:

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Collection
 from dataclasses import dataclass, replace
 
-import numpy as np
-
 from paceline.explain.explanation import Rung
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import INDEX
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE
 from paceline.model.equations.terms import BANDWIDTH, CONTENTION, INPUT, LATENCY, OVERHEAD, STRAGGLER
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.forecast.predict import estimated, step_of
+from paceline.model.forecast.predict import estimated, steps_of
 from paceline.stats.estimate import Estimate
 
 GONE = {
@@ -42,24 +40,28 @@ class ModelledTrial:
     starved: float = 0.0
     """The fraction of computation spent waiting for a core; the model has only computation as a whole."""
 
-    def step_s(self, removed: Collection[str] = (), vector: Floats | None = None) -> float:
+    def step_s(self, removed: Collection[str] = ()) -> float:
         """Predicts the step without these causes."""
-        moved = (self.calibration.vector if vector is None else vector).copy()
+        return float(self._steps_s(self.calibration.vector[None, :], removed)[0])
+
+    def _steps_s(self, vectors: Floats, removed: Collection[str] = ()) -> Floats:
+        """Predicts the step without these causes, for each vector."""
+        moved = vectors.copy()
         for cause in removed:
             for name in GONE.get(cause, ()):
-                moved[INDEX[name]] = 0.0
+                moved[:, INDEX[name]] = 0.0
         if CONTENTION in removed:
-            moved[[INDEX[name] for name in COMPUTING]] *= 1 - self.starved
+            moved[:, [INDEX[name] for name in COMPUTING]] *= 1 - self.starved
         conditions = replace(self.conditions, latency_s=None) if LATENCY in removed else self.conditions
         straggling = ALIKE if STRAGGLER in removed else self.calibration.straggling
-        return step_of(moved, conditions, straggling)
+        return steps_of(moved, conditions, straggling)
 
     def gain(self, removed: Collection[str]) -> Estimate:
         """Predicts the step now ÷ the step without these causes, with its interval."""
         value = self.step_s() / self.step_s(removed)
         draws = self.calibration.draws[:MOST_DRAWS]
-        ratios = [self.step_s((), draw) / self.step_s(removed, draw) for draw in draws]
-        return estimated(value, np.array(ratios), self.calibration.residual, "1", self.calibration.by)
+        ratios = self._steps_s(draws) / self._steps_s(draws, removed)
+        return estimated(value, ratios, self.calibration.residual, "1", self.calibration.by)
 
 
 def ladder(setting: ModelledTrial, measured_s: float) -> tuple[Rung, ...]:

@@ -1,4 +1,4 @@
-"""The frameworks Paceline knows: a literal dict first, entry points of the group `paceline.frameworks` second."""
+"""Frameworks by name: a literal dict first, entry points of the group `paceline.frameworks` second."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ FRAMEWORKS = {
 
 
 def known_frameworks() -> dict[str, str]:
-    """Ours and those that installed packages offer."""
+    """Frameworks of Paceline and of installed plug-in packages."""
     return known_plugins("paceline.frameworks", FRAMEWORKS)
 
 
 def load_framework(name: str, where: str = "framework.name") -> Framework:
-    """The host half of a framework; SpecError for a name that nobody offers."""
+    """The host half of a framework; raises SpecError for an unknown name."""
     framework: Framework = load_plugin("framework", name, known_frameworks(), where)
     return framework

@@ -1,4 +1,4 @@
-"""The host half of an adapter: what a framework can do and which processes it wants. Imports no framework."""
+"""The host half of an adapter: what a framework can do and which processes a run needs. It imports no framework."""
 
 from __future__ import annotations
 
@@ -9,24 +9,24 @@ from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 
 WORKER_ARGV = ("-m", "paceline_worker")
-"""How every rank of ours is started; the job says the rest."""
+"""How every rank is started; the job file holds everything else."""
 
 
 class Framework(ABC):
-    """One framework, seen from the host."""
+    """The host half of one framework."""
 
     name: str
     """Id in studies."""
     title: str
-    """Name as people write it."""
+    """Name of the framework for people."""
     module: str
     """The worker module that trains, e.g. paceline_worker.frameworks.torch.training."""
     environment: str | None
     """Name of its pinned environment; None: it runs in the host's own interpreter."""
     imports_packages: bool = False
-    """In the host's own interpreter: whether ranks import packages there, which are then part of its lock."""
+    """Whether ranks in the host's own interpreter import its packages, which are then part of its lock."""
     package: str | None = None
-    """The distribution whose version is the framework's version."""
+    """The distribution that gives the framework's version."""
     needs_weights: bool = True
     """Whether ranks read the initial weights and the data."""
     capabilities: Capabilities
@@ -41,10 +41,10 @@ class Framework(ABC):
 
 
 def one_worker_a_slot(trial: Trial, topology: Topology, env: dict[str, str]) -> list[Process]:
-    """Workers rank by rank, filling host after host, each pinned to cores of its own.
+    """Workers rank by rank, filling host after host, each pinned to its own cores.
 
-    Where workers are devices of one process, that process has the cores of them all. With more threads than cores
-    (only where the study says so) cores are shared round robin.
+    If workers are devices of one process, that process has the cores of all of them. If the study allows more threads
+    than cores, cores are shared round robin.
     """
     workers = []
     ranks_per_host = trial.ranks // trial.cluster.hosts
@@ -52,6 +52,6 @@ def one_worker_a_slot(trial: Trial, topology: Topology, env: dict[str, str]) -> 
     for rank in range(trial.ranks):
         host, local = divmod(rank, ranks_per_host)
         cores = topology.hosts[host].cores
-        mine = tuple(dict.fromkeys(cores[(local * threads + k) % len(cores)] for k in range(threads)))
-        workers.append(Process(role="worker", rank=rank, host=host, argv=WORKER_ARGV, cores=mine, env=dict(env)))
+        pinned = tuple(dict.fromkeys(cores[(local * threads + k) % len(cores)] for k in range(threads)))
+        workers.append(Process(role="worker", rank=rank, host=host, argv=WORKER_ARGV, cores=pinned, env=dict(env)))
     return workers

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from paceline.frameworks.base import Framework
 from paceline.frameworks.jax import JAX
 from paceline.frameworks.tensorflow import TENSORFLOW
 from paceline.frameworks.torch import TORCH
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.knob_values import KnobValues
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 from paceline.units import BYTES
@@ -42,7 +41,7 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.keras.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.keras.builder.KINDS, and the input; a test compares the two."""
 
 PRECISION = Knob(
     default="fp32",
@@ -51,17 +50,17 @@ PRECISION = Knob(
 )
 DERIVE_PHASES = Knob(
     default=True,
-    doc="After the measured steps, time programs of parts of the step and give the differences as the fact "
-    "phases_derived. Costs the compilation of some more programs.",
+    doc="After the measured steps, time separate programs for parts of the step and report the differences as the fact "
+    "phases_derived. Some more programs have to be compiled.",
 )
-SINGLE = Strategy(max_workers=1, doc="One process, no exchange: Keras's guide to a training loop of one's own.")
+SINGLE = Strategy(max_workers=1, doc="One process, no exchange: a custom training loop as in Keras's guide.")
 
 TORCH_KNOBS = {
     "channels_last": Knob(
         default=True, doc="Keras's data format channels_last; off: channels_first. No effect on other inputs."
     ),
     "precision": PRECISION,
-    "jit_compile": Knob(default=False, doc="torch.compile; the first step pays for it. Needs a C++ compiler."),
+    "jit_compile": Knob(default=False, doc="Use torch.compile, which runs in the first step. Needs a C++ compiler."),
     "bucket_bytes": Knob(
         default=None,
         type=float,
@@ -72,9 +71,9 @@ TORCH_KNOBS = {
     "overlap": Knob(
         default=True, doc="Off: one bucket for everything, so that its all-reduce waits for the last gradient."
     ),
-    "gradient_as_bucket_view": Knob(default=True, doc="Gradients live in DDP's buckets: one copy and its memory less."),
+    "gradient_as_bucket_view": Knob(default=True, doc="Gradients are views of DDP's buckets: saves a copy and memory."),
     "sync_buffers": Knob(
-        default=False, doc="DDP's broadcast of buffers before every forward pass; a Keras model has none."
+        default=False, doc="Broadcast buffers before every forward pass, as DDP does; a Keras model has none."
     ),
 }
 
@@ -90,18 +89,18 @@ JAX_KNOBS = {
 TENSORFLOW_KNOBS = {
     "onednn": TENSORFLOW.capabilities.knobs["onednn"],
     "precision": PRECISION,
-    "jit_compile": Knob(default=False, doc="Compile the step with XLA; the first step pays for it."),
+    "jit_compile": Knob(default=False, doc="Compile the step with XLA, in the first step."),
     "interop_threads": TENSORFLOW.capabilities.knobs["interop_threads"],
     "bytes_per_pack": TENSORFLOW.capabilities.knobs["bytes_per_pack"],
     "derive_phases": Knob(
         default=True,
-        doc="After the measured steps, profile some more and give the fact phases_derived: by operators, or with "
-        "jit_compile or peers by differences of programs of parts of the step.",
+        doc="After the measured steps, profile some more and report the fact phases_derived: by operators, or with "
+        "jit_compile or peers by differences of programs for parts of the step.",
     ),
 }
 
 
-def _approximate(knobs: Mapping[str, Any]) -> str | None:
+def _approximate(knobs: KnobValues) -> str | None:
     return "bf16 computes in bfloat16" if knobs["precision"] == "bf16" else None
 
 
@@ -130,7 +129,7 @@ def _tensorflow_refuses(trial: Trial) -> str | None:
 
 
 class Keras(Framework):
-    """Keras on one backend, whose own host half says how processes of it are started."""
+    """Keras on one backend; the adapter of that backend defines how processes are started."""
 
     package = "keras"
 
@@ -143,7 +142,7 @@ class Keras(Framework):
         self._backend = backend
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """The backend's own, told which backend they are: Keras reads it once, when it is imported."""
+        """The processes of the backend, with KERAS_BACKEND set: Keras reads it once, when it is imported."""
         chosen = {"KERAS_BACKEND": self._backend.name}
         return [replace(p, env={**p.env, **chosen}) for p in self._backend.processes(trial, topology)]
 
@@ -154,8 +153,8 @@ KERAS_TORCH = Keras(
         strategies={
             "single": SINGLE,
             "ddp": Strategy(
-                doc="The Keras model in PyTorch's DistributedDataParallel over gloo, as Keras's guide to several "
-                "devices has it; a lone worker is not wrapped."
+                doc="The Keras model in PyTorch's DistributedDataParallel over gloo, as in Keras's guide to several "
+                "devices; a single worker is not wrapped."
             ),
         },
         data_parallel="ddp",
@@ -178,14 +177,14 @@ KERAS_JAX = Keras(
             "single": SINGLE,
             "data_parallel": Strategy(
                 doc="keras.distribution.DataParallel: one process per worker, one program over the batch of all of "
-                "them, to which the compiler adds the exchange over gloo; a lone worker is not wrapped. The loss it "
+                "them, to which the compiler adds the exchange over gloo; a single worker is not wrapped. The loss it "
                 "reports is the mean over all workers.",
             ),
         },
         data_parallel="data_parallel",
         knobs=JAX_KNOBS,
         layer_kinds=LAYER_KINDS,
-        inputs=frozenset({"resident"}),
+        inputs=frozenset({"resident", "pipeline"}),
         phases=("data", "step"),
         startup_s=20.0,
         refuses_graph=_jax_refuses_graph,
@@ -199,18 +198,18 @@ KERAS_TENSORFLOW = Keras(
         strategies={
             "single": SINGLE,
             "multi_worker_mirrored": Strategy(
-                doc="The model made under MultiWorkerMirroredStrategy and a training loop of one's own: one process a "
-                "worker, gradients summed by a ring over gRPC; a lone worker is not wrapped."
+                doc="The model is made under MultiWorkerMirroredStrategy and trained by a custom loop: one process per "
+                "worker, gradients summed by a ring over gRPC; a single worker is not wrapped."
             ),
             "mirrored": Strategy(
                 one_process=True,
-                doc="The model made under MirroredStrategy: the workers of a host are logical CPUs of one process.",
+                doc="The model is made under MirroredStrategy: the workers of a host are logical CPUs of one process.",
             ),
         },
         data_parallel="multi_worker_mirrored",
         knobs=TENSORFLOW_KNOBS,
         layer_kinds=LAYER_KINDS,
-        inputs=frozenset({"resident"}),
+        inputs=frozenset({"resident", "pipeline"}),
         phases=("data", "step"),
         ports=lambda trial: trial.cluster.workers_per_host,
         startup_s=15.0,

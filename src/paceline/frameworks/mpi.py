@@ -1,4 +1,4 @@
-"""Host half of MPI: no framework of its own, but the library by which many exchange. Collectives by themselves only."""
+"""The host half of MPI, a library by which many frameworks exchange gradients. It offers collectives only."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from dataclasses import replace
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.knob_values import text
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 
@@ -22,13 +23,13 @@ class Mpi(Framework):
     package = "mpi4py"
     needs_weights = False
     capabilities = Capabilities(
-        strategies={"ranks": Strategy(doc="One MPI rank a worker.")},
+        strategies={"ranks": Strategy(doc="One MPI rank per worker.")},
         data_parallel="ranks",
         knobs={
             "provider": Knob(
                 default="tcp",
                 choices=("tcp", "sockets", "verbs", "default"),
-                doc="How libfabric carries messages between hosts; default: what it chooses itself.",
+                doc="libfabric's provider for messages between hosts; default: its own choice.",
             ),
         },
         workloads=frozenset({"collective"}),
@@ -40,14 +41,14 @@ class Mpi(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One rank a slot; they find each other by themselves (paceline_worker.pmi)."""
-        provider = trial.framework.knobs["provider"]
+        """One rank per slot; ranks find each other through paceline_worker.pmi."""
+        provider = text(trial.framework.knobs, "provider")
         shared = {} if provider == "default" else {"FI_PROVIDER": provider}
         ranks = []
         for worker in one_worker_a_slot(trial, topology, shared):
             device = topology.hosts[worker.host].interface
-            own = {"FI_TCP_IFACE": device} if device else {}
-            ranks.append(replace(worker, env={**worker.env, **own}))
+            interface = {"FI_TCP_IFACE": device} if device else {}
+            ranks.append(replace(worker, env={**worker.env, **interface}))
         return ranks
 
 

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.knob_values import KnobValues, optional_integer, text
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 
@@ -37,10 +36,10 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.mxnet.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.mxnet.builder.KINDS, and the input; a test compares the two."""
 
 ROLE_ARGV = ("-m", "paceline_worker.frameworks.mxnet.role")
-"""How ps-lite's scheduler and servers are started; DMLC_ROLE says which."""
+"""How ps-lite's scheduler and servers are started; DMLC_ROLE distinguishes them."""
 
 THROUGH_SERVERS = frozenset({"dist_sync", "dist_async"})
 """Strategies that exchange through ps-lite."""
@@ -50,17 +49,17 @@ SHARED = "The scheduler and the servers share the cores of their host's workers.
 KNOBS = {
     "onednn": Knob(default=True, doc="Use oneDNN kernels; off: MXNet's own, several times slower on convolutions."),
     "static_alloc": Knob(
-        default=True, doc="Hybridize with static_alloc and static_shape: memory and plan are made once, not every step."
+        default=True, doc="Hybridize with static_alloc and static_shape: memory is planned once, not in every step."
     ),
     "bulk": Knob(
         default=15,
         minimum=1,
-        doc="Most operators handed to the engine as one; more cost less, but gradients leave later.",
+        doc="Most operators passed to the engine as one; more cost less, but gradients are sent later.",
     ),
     "engine": Knob(
         default="ThreadedEnginePerDevice",
         choices=("ThreadedEnginePerDevice", "ThreadedEngine", "NaiveEngine"),
-        doc="Who runs the operators; NaiveEngine: one after the other, where they are called.",
+        doc="The engine that runs operators; NaiveEngine: one after the other, in the calling thread.",
     ),
     "update_on_kvstore": Knob(
         default=None,
@@ -71,21 +70,21 @@ KNOBS = {
         default=None,
         type=int,
         minimum=1,
-        doc="Servers of dist_sync and dist_async, dealt out to the hosts; unset: one per host. MXNet's launcher starts "
-        "as many as workers, of which it has one per host.",
+        doc="Servers of dist_sync and dist_async, distributed over the hosts; unset: one per host. MXNet's launcher "
+        "starts as many servers as workers, and one worker per host.",
     ),
     "gradient_compression": Knob(
         default="none",
         choices=("none", "2bit"),
-        doc="2bit: each gradient goes to the servers as +threshold, -threshold or 0, and what is left is added to the "
-        "next one.",
+        doc="2bit: each gradient is sent to the servers as +threshold, -threshold or 0, and the remainder is added to "
+        "the next one.",
     ),
     "compression_threshold": Knob(
-        default=0.5, minimum=1e-9, doc="Of 2bit; MXNet compares it with gradients summed over a worker's batch."
+        default=0.5, minimum=1e-9, doc="For 2bit; MXNet compares it with gradients summed over a worker's batch."
     ),
     "derive_phases": Knob(
         default=True,
-        doc="After the measured steps, take some that wait after each part, and give their times as the fact "
+        doc="After the measured steps, take more steps that wait after each part, and report their times as the fact "
         "phases_derived.",
     ),
 }
@@ -105,7 +104,7 @@ def _refuses(trial: Trial) -> str | None:
     return None
 
 
-def _approximate(knobs: Mapping[str, Any]) -> str | None:
+def _approximate(knobs: KnobValues) -> str | None:
     return "gradients of 2 bits" if knobs["gradient_compression"] == "2bit" else None
 
 
@@ -119,24 +118,24 @@ class MXNet(Framework):
         strategies={
             "single": Strategy(max_workers=1, doc="One process, no exchange."),
             "kvstore_local": Strategy(
-                one_process=True, doc="Devices of one process; gradients are added up by the CPU's priority threads."
+                one_process=True, doc="Devices of one process; gradients are summed by the CPU's priority threads."
             ),
             "kvstore_device": Strategy(
-                one_process=True, doc="Devices of one process; gradients are added up on the devices, tensor by tensor."
+                one_process=True, doc="Devices of one process; gradients are summed on the devices, tensor by tensor."
             ),
             "dist_sync": Strategy(
                 exchange="server",
                 servers_per_host=1,
                 tensor_by_tensor=True,
                 doc=f"One process per worker, gradients averaged by ps-lite's servers. {SHARED} "
-                "A lone worker has none.",
+                "A single worker has none.",
             ),
             "dist_async": Strategy(
                 strategy_class="asynchronous",
                 sharing="asynchronous",
                 exchange="server",
                 servers_per_host=1,
-                doc=f"One process per worker; ps-lite's servers apply each gradient when it comes. {SHARED}",
+                doc=f"One process per worker; ps-lite's servers apply each gradient on arrival. {SHARED}",
             ),
         },
         data_parallel="dist_sync",
@@ -144,7 +143,7 @@ class MXNet(Framework):
         collectives={"push_pull": "ps-lite"},
         knobs=KNOBS,
         layer_kinds=LAYER_KINDS,
-        inputs=frozenset({"resident"}),
+        inputs=frozenset({"resident", "pipeline"}),
         phases=("data", "step"),
         startup_s=6.0,
         refuses=_refuses,
@@ -152,14 +151,14 @@ class MXNet(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One worker a slot, and before them what ps-lite needs.
+        """One worker per slot, and before them the scheduler and servers of ps-lite.
 
         Each device has one engine thread, which opens OpenMP regions of `threads_per_worker` threads.
         """
         workers = one_worker_a_slot(trial, topology, _variables(trial))
         if trial.workers == 1 or trial.framework.strategy not in THROUGH_SERVERS:
             return workers
-        servers = trial.framework.knobs["servers"] or trial.cluster.hosts
+        servers = optional_integer(trial.framework.knobs, "servers") or trial.cluster.hosts
         meeting = {
             "DMLC_PS_ROOT_URI": topology.hosts[0].address,
             "DMLC_PS_ROOT_PORT": str(topology.hosts[0].ports[0]),
@@ -172,13 +171,13 @@ class MXNet(Framework):
             interface = {} if where.interface is None else {"DMLC_INTERFACE": where.interface}
             return {**_variables(trial), **meeting, **interface, "DMLC_NODE_HOST": where.address, "DMLC_ROLE": role}
 
-        def other(role: str, index: int, host: int) -> Process:
-            cores = tuple(dict.fromkeys(core for one in workers if one.host == host for core in one.cores))
+        def helper(role: str, index: int, host: int) -> Process:
+            cores = tuple(dict.fromkeys(core for worker in workers if worker.host == host for core in worker.cores))
             return Process(role=role, index=index, host=host, argv=ROLE_ARGV, cores=cores, env=at(host, role))
 
         return [
-            other("scheduler", 0, 0),
-            *(other("server", index, index % trial.cluster.hosts) for index in range(servers)),
+            helper("scheduler", 0, 0),
+            *(helper("server", index, index % trial.cluster.hosts) for index in range(servers)),
             *(replace(worker, env=at(worker.host, "worker")) for worker in workers),
         ]
 
@@ -191,12 +190,12 @@ def _variables(trial: Trial) -> dict[str, str]:
         "OPENBLAS_NUM_THREADS": threads,
         "MXNET_CPU_WORKER_NTHREADS": "1",
         "MXNET_KVSTORE_REDUCTION_NTHREADS": threads,
-        "MXNET_ENGINE_TYPE": knobs["engine"],
+        "MXNET_ENGINE_TYPE": text(knobs, "engine"),
         "MXNET_MKLDNN_ENABLED": onednn,
-        # By itself the LSTM would not notice that oneDNN is off, and fail.
+        # The LSTM ignores the switch above and would fail without oneDNN.
         "MXNET_USE_MKLDNN_RNN": onednn,
         "MXNET_EXEC_BULK_EXEC_MAX_NODE_TRAIN": str(knobs["bulk"]),
-        # A page of warnings for each operator that oneDNN does not have, and there is nothing to be done about it.
+        # Each operator that oneDNN lacks would print a page of warnings, which a user can do nothing about.
         "MXNET_STORAGE_FALLBACK_LOG_VERBOSE": "0",
     }
 

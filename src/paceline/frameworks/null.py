@@ -1,18 +1,18 @@
-"""Host half of `null`: a framework that trains nothing and takes its time by a known law.
+"""The host half of `null`, a framework that trains nothing and whose step time follows a known law.
 
-The ground truth of everything right of the record: what a law was told is what a model must find again. The
-law with its equations and every knob stands in docs/reference/null.md; the worker computes it step by step,
-`law_step_s` here is the closed form, written apart from it, that tests and benchmarks hold records against.
+It is the ground truth for all stages after the record: a fitted model must recover the parameters of the law. The law,
+with its equations and every knob, is documented in docs/reference/null.md. The worker computes it step by step;
+`law_step_s` is an independent closed form, with which tests and benchmarks compare records.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.knob_values import KnobValues
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 from paceline.units import BYTES, SECONDS
@@ -24,7 +24,7 @@ NO_RANK = -1
 GIGABIT_S_PER_BYTE = 8e-9
 DEFAULT_FAULT_BYTES = 4.0 * 2**30
 LARGEST_CORRELATION = 0.999
-"""At 1 a jitter would never change; above, it would grow without bound."""
+"""At 1 the jitter would never change; above 1 it would grow without bound."""
 
 
 def _seconds(default: float, doc: str) -> Knob:
@@ -39,7 +39,7 @@ KNOBS: dict[str, Knob] = {
     "time": Knob(
         default="real",
         choices=("real", "law"),
-        doc="real: waits and moves bytes over sockets; law: same ranks, times drawn and marked simulated.",
+        doc="real: ranks wait and send bytes over sockets; law: same ranks, but times are drawn and marked simulated.",
     ),
     "input_s": _seconds(0.002, "Time to get the input of a step."),
     "input_per_sample_s": _seconds(0.0, "The same, for each sample of the worker's batch."),
@@ -50,7 +50,7 @@ KNOBS: dict[str, Knob] = {
     "crowding": Knob(
         default=0.0,
         minimum=0,
-        doc="More threads than cores: computing takes so much longer, and tells it as waiting for a core.",
+        doc="Emulates more threads than cores: computation takes longer by this share, reported as waiting for a core.",
     ),
     "burn": Knob(default=False, doc="Real time: keep the core busy while computing instead of sleeping."),
     "message_bytes": Knob(
@@ -58,7 +58,7 @@ KNOBS: dict[str, Knob] = {
         type=float,
         units=BYTES,
         minimum=0,
-        doc="Bytes exchanged a step; by default the model's gradient (4 bytes a trainable parameter).",
+        doc="Bytes exchanged per step; by default the model's gradient (4 bytes per trainable parameter).",
     ),
     "bucket_bytes": Knob(
         default=None,
@@ -68,7 +68,7 @@ KNOBS: dict[str, Knob] = {
         doc="The message is exchanged in pieces of this size; by default in one.",
     ),
     "alpha_s": _seconds(50e-6, "Latency of one message between neighbours."),
-    "beta_s_per_byte": Knob(default=GIGABIT_S_PER_BYTE, minimum=0, doc="Seconds a byte on a link; 8e-9 is 1 Gbit/s."),
+    "beta_s_per_byte": Knob(default=GIGABIT_S_PER_BYTE, minimum=0, doc="Seconds per byte on a link; 8e-9 is 1 Gbit/s."),
     "overlap": Knob(
         default=0.0,
         minimum=0,
@@ -76,11 +76,11 @@ KNOBS: dict[str, Knob] = {
         doc="Share of the backward pass, at its end, during which the exchange may run.",
     ),
     "update_s": _seconds(0.002, "Optimizer update."),
-    "overhead_s": _seconds(0.001, "What the framework itself costs a step."),
+    "overhead_s": _seconds(0.001, "The framework's own work per step."),
     "slow_rank": Knob(
         default=NO_RANK,
         minimum=NO_RANK,
-        doc="Rank that computes slower; -1, or a rank that is not there: none.",
+        doc="Rank that computes slower; none for -1 or a rank that does not exist.",
     ),
     "slow_factor": _factor("Multiplies the slow rank's compute time."),
     "jitter": Knob(default=0.0, minimum=0, doc="Standard deviation of the log of compute time, from step to step."),
@@ -93,7 +93,7 @@ KNOBS: dict[str, Knob] = {
     "run_jitter": Knob(
         default=0.0,
         minimum=0,
-        doc="Standard deviation of the log of compute time from run to run, alike on all ranks.",
+        doc="Standard deviation of the log of compute time from run to run, the same on all ranks.",
     ),
     "fault": Knob(default="none", choices=FAULTS, doc="What goes wrong on fault_rank at fault_step."),
     "fault_rank": Knob(default=0, minimum=0, doc="Rank on which it goes wrong."),
@@ -102,10 +102,10 @@ KNOBS: dict[str, Knob] = {
         default=DEFAULT_FAULT_BYTES,
         units=BYTES,
         minimum=0,
-        doc="fault = memory: so much is taken, then held.",
+        doc="fault = memory: bytes that are allocated and then held.",
     ),
 }
-"""Every knob of the law and of its faults. The defaults add up to 50 ms a step on one worker."""
+"""Every knob of the law and of its faults. The defaults add up to 50 ms per step on one worker."""
 
 
 class Null(Framework):
@@ -144,36 +144,37 @@ class Null(Framework):
 NULL = Null()
 
 
-def law_step_s(knobs: Mapping[str, Any], workers: int, batch: int, gradient_bytes: float) -> dict[str, float]:
-    """What the law promises for a step without jitter, in closed form; seconds, but for the efficiency.
+def law_step_s(knobs: KnobValues, workers: int, batch: int, gradient_bytes: float) -> dict[str, float]:
+    """The terms of a step without jitter, in closed form; all are seconds except the efficiency.
 
     Args:
         knobs: every knob of the trial.
         workers: world size.
         batch: samples per worker and step.
-        gradient_bytes: 4 bytes a trainable parameter; used where `message_bytes` is not set.
+        gradient_bytes: 4 bytes per trainable parameter; used if `message_bytes` is not set.
 
     Returns:
-        `step_s` (any step but the first), `first_step_s` (with prefetch, its input is still to come),
+        `step_s` (any step except the first), `first_step_s` (which waits for its input even with prefetch),
         `data_s`, `compute_s` and `communication_s` of a rank of ordinary speed, `slowest_compute_s`,
-        `exchange_s` (all of it), `exposed_s` (what of it is seen), `update_s`, `overhead_s`, and
-        `efficiency`: what remains of the throughput of `workers` times one worker alone with the same batch.
+        `exchange_s` (the whole exchange), `exposed_s` (its part that does not overlap), `update_s`, `overhead_s`, and
+        `efficiency`: throughput divided by `workers` times the throughput of one worker with the same batch.
     """
-    terms = _terms(knobs, workers, batch, gradient_bytes)
-    alone = _terms(knobs, 1, batch, gradient_bytes)
+    law = {name: value for name, value in knobs.items() if isinstance(value, (int, float))}
+    terms = _terms(law, workers, batch, gradient_bytes)
+    alone = _terms(law, 1, batch, gradient_bytes)
     return {**terms, "efficiency": alone["step_s"] / terms["step_s"]}
 
 
-def _terms(knobs: Mapping[str, Any], workers: int, batch: int, gradient_bytes: float) -> dict[str, float]:
-    input_s = (knobs["input_s"] + batch * knobs["input_per_sample_s"]) * knobs["slow_input_factor"]
-    compute_s = (knobs["compute_s"] + batch * knobs["compute_per_sample_s"]) * (1 + knobs["crowding"])
-    speeds = [knobs["slow_factor"] if rank == knobs["slow_rank"] else 1.0 for rank in range(workers)]
+def _terms(law: Mapping[str, float], workers: int, batch: int, gradient_bytes: float) -> dict[str, float]:
+    input_s = (law["input_s"] + batch * law["input_per_sample_s"]) * law["slow_input_factor"]
+    compute_s = (law["compute_s"] + batch * law["compute_per_sample_s"]) * (1 + law["crowding"])
+    speeds = [law["slow_factor"] if rank == law["slow_rank"] else 1.0 for rank in range(workers)]
     slowest_s = compute_s * max(speeds)
     ordinary_s = compute_s if 1.0 in speeds else slowest_s
-    exchange_s = _exchange_s(knobs, workers, gradient_bytes)
-    exposed_s = max(0.0, exchange_s - knobs["overlap"] * slowest_s * 2 / 3)
-    rest_s = slowest_s + exposed_s + knobs["update_s"] + knobs["overhead_s"]
-    data_s = max(0.0, input_s - rest_s) if knobs["input_overlap"] else input_s
+    exchange_s = _exchange_s(law, workers, gradient_bytes)
+    exposed_s = max(0.0, exchange_s - law["overlap"] * slowest_s * 2 / 3)
+    rest_s = slowest_s + exposed_s + law["update_s"] + law["overhead_s"]
+    data_s = max(0.0, input_s - rest_s) if law["input_overlap"] else input_s
     return {
         "step_s": data_s + rest_s,
         "first_step_s": input_s + rest_s,
@@ -183,15 +184,16 @@ def _terms(knobs: Mapping[str, Any], workers: int, batch: int, gradient_bytes: f
         "communication_s": slowest_s - ordinary_s + exposed_s,
         "exchange_s": exchange_s,
         "exposed_s": exposed_s,
-        "update_s": knobs["update_s"],
-        "overhead_s": knobs["overhead_s"],
+        "update_s": law["update_s"],
+        "overhead_s": law["overhead_s"],
     }
 
 
-def _exchange_s(knobs: Mapping[str, Any], workers: int, gradient_bytes: float) -> float:
-    message = gradient_bytes if knobs["message_bytes"] is None else knobs["message_bytes"]
+def _exchange_s(law: Mapping[str, float], workers: int, gradient_bytes: float) -> float:
+    # A knob that is not set is no number and thus not part of the law.
+    message = law.get("message_bytes", gradient_bytes)
     if workers == 1 or message == 0:
         return 0.0
-    buckets = 1 if knobs["bucket_bytes"] is None else math.ceil(message / knobs["bucket_bytes"])
+    buckets = math.ceil(message / law["bucket_bytes"]) if "bucket_bytes" in law else 1
     rounds = 2 * (workers - 1)
-    return float(rounds * (buckets * knobs["alpha_s"] + message / workers * knobs["beta_s_per_byte"]))
+    return rounds * (buckets * law["alpha_s"] + message / workers * law["beta_s_per_byte"])

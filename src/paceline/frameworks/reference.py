@@ -1,4 +1,4 @@
-"""The float64 reference, seen from the host: one process that fairness proofs refer to, and that nobody measures."""
+"""The host half of the float64 reference: one process that fairness proofs compare with and that is never measured."""
 
 from __future__ import annotations
 

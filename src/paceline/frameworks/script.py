@@ -1,6 +1,6 @@
-"""A training program of the user's, seen from the host: started on every slot with the variables of torchrun, or plain.
+"""The host half of a user's training program, which is started on every slot: with the variables of torchrun, or plain.
 
-Which framework it uses is its own affair; that it marks its steps, or that PyTorch's hooks can see them, is ours.
+The program may use any framework. It must mark its steps, or use PyTorch so that hooks can observe them.
 """
 
 from __future__ import annotations
@@ -15,12 +15,12 @@ from paceline.plan.trial import Trial
 from paceline.workloads import PLAIN, TORCHRUN
 
 GUESSED_STEP_S = 0.2
-"""Nothing is known of a user's step before the first run; most studies are of steps between 10 ms and some seconds."""
+"""A user's step is unknown before the first run; most steps take between 10 ms and some seconds."""
 
 
 def _refuses(trial: Trial) -> str | None:
     if trial.workers > 1 and launch_of(trial) == PLAIN:
-        return f"launch = '{PLAIN}' starts one worker, which is told nothing of others"
+        return f"launch = '{PLAIN}' starts one worker, without the variables that tell it about others"
     return None
 
 
@@ -38,12 +38,12 @@ class Script(Framework):
     needs_weights = False
     capabilities = Capabilities(
         strategies={
-            "own": Strategy(doc="As the script itself does it; you say that its ranks exchange in every step."),
+            "own": Strategy(doc="The script's own; choose it if its ranks exchange in every step."),
             "own-approximate": Strategy(
-                strategy_class="approximate", doc="The same, where the exchange is compressed or not in every step."
+                strategy_class="approximate", doc="The same, if the exchange is compressed or not in every step."
             ),
             "own-asynchronous": Strategy(
-                strategy_class="asynchronous", doc="The same, where ranks do not wait for each other."
+                strategy_class="asynchronous", doc="The same, if ranks do not wait for each other."
             ),
         },
         data_parallel="own",
@@ -51,7 +51,7 @@ class Script(Framework):
             "hooks": Knob(
                 default="auto",
                 choices=("auto", "torch", "none"),
-                doc="torch: tell the steps by PyTorch's own hooks; none: the script marks them; auto: none if any of "
+                doc="torch: PyTorch's hooks find the steps; none: the script marks them; auto: none if any of "
                 "its files imports paceline_worker, else torch.",
             ),
         },
@@ -65,7 +65,7 @@ class Script(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One rank a slot, told who it is and where to meet as torchrun would tell it, or nothing of it."""
+        """One rank per slot; unless started plain, the variables of torchrun give it its rank and the rendezvous."""
         threads = str(trial.cluster.threads_per_worker)
         shared = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
         if launch_of(trial) == PLAIN:
@@ -81,8 +81,9 @@ class Script(Framework):
         for worker in one_worker_a_slot(trial, topology, shared):
             assert worker.rank is not None
             host, local = divmod(worker.rank, trial.cluster.workers_per_host)
-            own = {"RANK": str(worker.rank), "LOCAL_RANK": str(local), "GROUP_RANK": str(host)}
-            ranks.append(replace(worker, env={**worker.env, **own, **socket_variables(topology.hosts[worker.host])}))
+            rank_variables = {"RANK": str(worker.rank), "LOCAL_RANK": str(local), "GROUP_RANK": str(host)}
+            sockets = socket_variables(topology.hosts[worker.host])
+            ranks.append(replace(worker, env={**worker.env, **rank_variables, **sockets}))
         return ranks
 
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.knob_values import KnobValues, flag
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 from paceline.units import BYTES
@@ -39,23 +39,25 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.tensorflow.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.tensorflow.builder.KINDS, and the input; a test compares the two."""
 
 SERVER_ARGV = ("-m", "paceline_worker.frameworks.tensorflow.server")
-"""How a parameter server is started; TF_CONFIG says the rest."""
+"""How a parameter server is started; TF_CONFIG holds its address and role."""
 
 KNOBS = {
-    "onednn": Knob(default=True, doc="Use oneDNN kernels; off: Eigen's. TensorFlow's default is the processor's."),
+    "onednn": Knob(
+        default=True, doc="Use oneDNN kernels; off: Eigen's. TensorFlow's default depends on the processor."
+    ),
     "precision": Knob(
         default="fp32", choices=("fp32", "bf16"), doc="bf16: compute in bfloat16; weights, norms and loss stay fp32."
     ),
     "jit_compile": Knob(
         default=False,
-        doc="Compile the step with XLA; with peers, what is before and after the exchange. The first step pays for it.",
+        doc="Compile the step with XLA, in the first step; with peers, the parts before and after the exchange.",
     ),
-    "eager": Knob(default=False, doc="No tf.function: every operator is started from Python, as many users do."),
+    "eager": Knob(default=False, doc="No tf.function: every operator is started from Python, as in many programs."),
     "interop_threads": Knob(
-        default=1, minimum=1, doc="Threads for operators beside each other; at least one per device of the process."
+        default=1, minimum=1, doc="Threads for operators that run in parallel; at least one per device of the process."
     ),
     "bytes_per_pack": Knob(
         default=None,
@@ -66,12 +68,12 @@ KNOBS = {
     ),
     "unroll": Knob(
         default=True,
-        doc="Write an LSTM's steps one after the other; off: tf.while_loop, faster to trace and slower to run.",
+        doc="Unroll the steps of an LSTM; off: tf.while_loop, which is faster to trace and slower to run.",
     ),
     "derive_phases": Knob(
         default=True,
-        doc="After the measured steps, profile some more and give the fact phases_derived: by operators, or with "
-        "jit_compile, eager or peers (parameter servers excepted) by differences of programs of parts of the step.",
+        doc="After the measured steps, profile some more and report the fact phases_derived: by operators, or with "
+        "jit_compile, eager or peers (except parameter servers) by differences of programs for parts of the step.",
     ),
 }
 
@@ -84,10 +86,12 @@ def _refuses(trial: Trial) -> str | None:
         return "strategy mirrored is of one host; multi_worker_mirrored is of several"
     if strategy == "parameter_server" and (knobs["eager"] or knobs["jit_compile"]):
         return "strategy parameter_server runs a TensorFlow 1 graph, which is neither eager nor compiled by XLA"
+    if strategy == "parameter_server" and trial.workload.input != "resident":
+        return "strategy parameter_server runs a TensorFlow 1 graph, whose samples are in a variable of it"
     return None
 
 
-def _approximate(knobs: Mapping[str, Any]) -> str | None:
+def _approximate(knobs: KnobValues) -> str | None:
     return "bf16 computes in bfloat16" if knobs["precision"] == "bf16" else None
 
 
@@ -104,10 +108,10 @@ class TensorFlow(Framework):
     package = "tensorflow-cpu"
     capabilities = Capabilities(
         strategies={
-            "single": Strategy(max_workers=1, doc="One process, one tf.function a step, no exchange."),
+            "single": Strategy(max_workers=1, doc="One process, one tf.function per step, no exchange."),
             "multi_worker_mirrored": Strategy(
                 doc="MultiWorkerMirroredStrategy: one process per worker, gradients averaged by a ring over gRPC in a "
-                "custom training loop; a lone worker is not wrapped."
+                "custom training loop; a single worker is not wrapped."
             ),
             "mirrored": Strategy(
                 one_process=True,
@@ -127,7 +131,7 @@ class TensorFlow(Framework):
         collectives=dict.fromkeys(("all_reduce", "all_gather", "broadcast"), "gRPC"),
         knobs=KNOBS,
         layer_kinds=LAYER_KINDS,
-        inputs=frozenset({"resident"}),
+        inputs=frozenset({"resident", "pipeline"}),
         phases=("data", "step"),
         ports=_ports,
         startup_s=15.0,
@@ -136,12 +140,12 @@ class TensorFlow(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One worker a slot, after the parameter servers where there are some.
+        """One worker per slot, after the parameter servers if there are any.
 
         TF_CONFIG names all of them and is read when TensorFlow starts.
         """
-        # Whatever the user's shell says: oneDNN as the knob says, on processors too where TensorFlow leaves it off.
-        env = {"TF_ENABLE_ONEDNN_OPTS": str(int(trial.framework.knobs["onednn"])), "TF_CPP_MIN_LOG_LEVEL": "2"}
+        # The knob overrides the user's shell, and TensorFlow's own default, which depends on the processor.
+        env = {"TF_ENABLE_ONEDNN_OPTS": str(int(flag(trial.framework.knobs, "onednn"))), "TF_CPP_MIN_LOG_LEVEL": "2"}
         workers = one_worker_a_slot(trial, topology, env)
         servers = trial.framework.strategy == "parameter_server"
         if not servers and (trial.workers == 1 or trial.framework.one_process):
@@ -149,7 +153,7 @@ class TensorFlow(Framework):
         local = trial.cluster.workers_per_host
         cluster = {"worker": [_place(topology, w.host, (w.rank or 0) % local) for w in workers]}
         if not servers:
-            return [_told(worker, cluster, "worker", worker.rank or 0) for worker in workers]
+            return [_with_config(worker, cluster, "worker", worker.rank or 0) for worker in workers]
         used = range(trial.cluster.hosts)
         cluster["ps"] = [_place(topology, host, local) for host in used]
         started = [
@@ -164,8 +168,8 @@ class TensorFlow(Framework):
             for host in used
         ]
         return [
-            *(_told(server, cluster, "ps", server.index) for server in started),
-            *(_told(worker, cluster, "worker", worker.rank or 0) for worker in workers),
+            *(_with_config(server, cluster, "ps", server.index) for server in started),
+            *(_with_config(worker, cluster, "worker", worker.rank or 0) for worker in workers),
         ]
 
 
@@ -173,7 +177,7 @@ def _place(topology: Topology, host: int, port: int) -> str:
     return f"{topology.hosts[host].address}:{topology.hosts[host].ports[port]}"
 
 
-def _told(process: Process, cluster: Mapping[str, list[str]], role: str, index: int) -> Process:
+def _with_config(process: Process, cluster: Mapping[str, list[str]], role: str, index: int) -> Process:
     config = json.dumps({"cluster": cluster, "task": {"type": role, "index": index}})
     return replace(process, env={**process.env, "TF_CONFIG": config})
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
 from paceline.frameworks.torch_refusals import refuses, refuses_graph
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
+from paceline.plan.knob_values import KnobValues
 from paceline.plan.process import Host, Process, Topology
 from paceline.plan.trial import Trial
 from paceline.units import BYTES
@@ -39,19 +38,19 @@ LAYER_KINDS = frozenset(
         "mean_over_time",
     }
 )
-"""Keys of paceline_worker.frameworks.torch.builder.KINDS, and the input; a test holds the two together."""
+"""Keys of paceline_worker.frameworks.torch.builder.KINDS, and the input; a test compares the two."""
 
 KNOBS = {
-    "interop_threads": Knob(default=1, minimum=1, doc="Threads for operators beside each other; a step has none."),
+    "interop_threads": Knob(default=1, minimum=1, doc="Threads for operators that run in parallel; a step has none."),
     "onednn": Knob(default=True, doc="Use oneDNN kernels; off: PyTorch's own, twice as slow on small convolutions."),
     # Time of channels-first over channels-last, one thread, AVX2, busy machine; median of paired steps [95 %]:
     # ResNet-20 (batch 32) 1.21 [1.18, 1.33], ResNet-44 (32) 1.21 [1.13, 1.25], GoogLeNet (4) 1.24 [1.13, 1.34];
     # AlexNet (8) 0.98 [0.90, 1.02], which cannot be told from equal.
-    "channels_last": Knob(default=True, doc="Images and filters channels-last in memory; no effect on other inputs."),
+    "channels_last": Knob(default=True, doc="Store images and filters channels-last; no effect on other inputs."),
     "precision": Knob(
         default="fp32", choices=("fp32", "bf16"), doc="bf16: autocast of the forward pass; weights stay fp32."
     ),
-    "compile": Knob(default=False, doc="torch.compile; the first step pays for it. Needs a C++ compiler."),
+    "compile": Knob(default=False, doc="Use torch.compile, which runs in the first step. Needs a C++ compiler."),
     "bucket_bytes": Knob(
         default=None,
         type=float,
@@ -62,46 +61,47 @@ KNOBS = {
     "overlap": Knob(
         default=True, doc="Off: one bucket for everything, so that its all-reduce waits for the last gradient."
     ),
-    "gradient_as_bucket_view": Knob(default=True, doc="Gradients live in DDP's buckets: one copy and its memory less."),
+    "gradient_as_bucket_view": Knob(default=True, doc="Gradients are views of DDP's buckets: saves a copy and memory."),
     "sync_buffers": Knob(
         default=False,
-        doc="DDP's broadcast of rank 0's batch-norm statistics before every forward pass. PyTorch's default is on; "
-        "the statistics are not used in training, and the workload leaves them to each rank.",
+        doc="Broadcast rank 0's batch-norm statistics before every forward pass, as DDP does by default. "
+        "The statistics are not used in training, and the workload leaves them to each rank.",
     ),
     "hook": Knob(
         default="none",
         choices=("none", "fp16", "powersgd"),
-        doc="Of ddp: what gradients are exchanged as. fp16: rounded; powersgd: low-rank, from the third step on.",
+        doc="For ddp: how gradients are exchanged. fp16: rounded; powersgd: low-rank, from the third step on.",
     ),
-    "powersgd_rank": Knob(default=1, minimum=1, doc="Columns of PowerSGD's thin matrices: more are truer and slower."),
+    "powersgd_rank": Knob(default=1, minimum=1, doc="Rank of PowerSGD's matrices; higher is more exact and slower."),
     "accumulate": Knob(
         default=1,
         minimum=1,
-        doc="Micro-batches into which a worker's batch is cut; gradients add up and are exchanged after the last. "
-        "Refused with batch norm, which would see the micro-batch.",
+        doc="Micro-batches into which a worker's batch is cut; gradients are summed and exchanged after the last. "
+        "Refused with batch norm, which would normalise over the micro-batch.",
     ),
     "local_sgd_start": Knob(
-        default=1, minimum=0, doc="Of post_local_sgd: steps that still average gradients; at most warmup_steps."
+        default=1, minimum=0, doc="For post_local_sgd: steps that still average gradients; at most warmup_steps."
     ),
-    "local_sgd_period": Knob(default=4, minimum=1, doc="Of post_local_sgd: steps between two means of weights."),
+    "local_sgd_period": Knob(default=4, minimum=1, doc="For post_local_sgd: steps between two averages."),
     "reshard_after_forward": Knob(
-        default=True, doc="Of fsdp: free gathered parameters after the forward pass and gather them again for backward."
+        default=True,
+        doc="For fsdp: free gathered parameters after the forward pass and gather them again for the backward pass.",
     ),
     "schedule": Knob(
         default="1f1b",
         choices=("gpipe", "1f1b"),
-        doc="Of pipeline: all micro-batches forward, then all backward; or one of each in turn, which keeps fewer.",
+        doc="For pipeline. gpipe: all micro-batches forward, then all backward; 1f1b: in turn, which keeps fewer.",
     ),
     "microbatches": Knob(
         default=None,
         type=int,
         minimum=1,
-        doc="Of pipeline: pieces of the global batch; unset: 4, 2 or 1 a stage, the most that the batch allows.",
+        doc="For pipeline: pieces of the global batch; unset: 4, 2 or 1 per stage, the most that the batch allows.",
     ),
 }
 
 
-def _approximate(knobs: Mapping[str, Any]) -> str | None:
+def _approximate(knobs: KnobValues) -> str | None:
     if knobs["precision"] == "bf16":
         return "bf16 rounds what the forward pass computes to 8 bits"
     if knobs["hook"] == "fp16":
@@ -113,33 +113,33 @@ def _approximate(knobs: Mapping[str, Any]) -> str | None:
 
 STRATEGIES = {
     "single": Strategy(max_workers=1, doc="One process, no exchange."),
-    "ddp": Strategy(doc="DistributedDataParallel over gloo (CPU) or NCCL (CUDA); a lone worker is not wrapped."),
+    "ddp": Strategy(doc="DistributedDataParallel over gloo (CPU) or NCCL (CUDA); a single worker is not wrapped."),
     "zero": Strategy(
         sharing="partitioned",
-        doc="DDP with ZeroRedundancyOptimizer: each worker keeps the optimizer's state of a share of the parameters, "
-        "updates it and sends it to all.",
+        doc="DDP with ZeroRedundancyOptimizer: each worker keeps the optimizer state of a share of the parameters, "
+        "updates these parameters and sends them to all workers.",
     ),
     "fsdp": Strategy(
         sharing="sharded",
         doc="FSDP2 (`fully_shard`), block by block: each worker keeps a share of every parameter. Filters are "
-        "channels-first in memory, which is all that FSDP2 takes.",
+        "channels-first in memory, because FSDP2 supports no other layout.",
     ),
     "post_local_sgd": Strategy(
         strategy_class="approximate",
         period_knob="local_sgd_period",
-        doc="DDP that after `local_sgd_start` steps exchanges no gradients: each worker goes by itself, and weights "
-        "are averaged once in `local_sgd_period` steps. Filters are channels-first in memory.",
+        doc="DDP that exchanges no gradients after `local_sgd_start` steps: each worker trains by itself, and weights "
+        "are averaged every `local_sgd_period` steps. Filters are channels-first in memory.",
     ),
     "pipeline": Strategy(
         sharing="pipelined",
         doc="torch.distributed.pipelining, transformers only: each worker is a stage of some blocks, and the samples "
-        "of all workers flow through as micro-batches. Every rank reports the loss over all of them; its communication "
-        "contains the wait for other stages, the bubble.",
+        "of all workers pass through as micro-batches. Every rank reports the loss over all of them; its communication "
+        "includes the time in which it waits for other stages (the bubble).",
     ),
     "tensor": Strategy(
         sharing=None,
-        doc="DTensor tensor parallelism, transformers only: attention heads and hidden units are dealt out, and every "
-        "worker sees the samples of all. Every rank reports the loss over all of them.",
+        doc="DTensor tensor parallelism, transformers only: attention heads and hidden units are distributed, and "
+        "every worker sees all samples. Every rank reports the loss over all of them.",
     ),
 }
 
@@ -172,11 +172,11 @@ class Torch(Framework):
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One worker a slot.
+        """One worker per slot.
 
         Thread counts are set before the first library loads; the worker sets and reports them again. OMP_WAIT_POLICY
-        is left alone: spinning between parallel regions, the runtime's default, is twice as fast as sleeping where a
-        rank has its cores to itself, which Paceline sees to; on a crowded machine it is ruinous, and recorded as such.
+        is not set: spinning between parallel regions, the runtime's default, is twice as fast as sleeping if a rank has
+        its cores to itself, which Paceline ensures. On an oversubscribed machine it is very slow, and recorded as such.
         """
         threads = str(trial.cluster.threads_per_worker)
         env = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
@@ -189,8 +189,8 @@ class Torch(Framework):
 
 
 def socket_variables(host: Host) -> dict[str, str]:
-    """Which network device gloo and NCCL take on a host."""
-    # Without a name gloo takes the device that the host's own name resolves to, which need not reach the peers.
+    """Variables that select the network device of gloo and NCCL on a host."""
+    # By default gloo takes the device that the host's name resolves to, which need not reach the other hosts.
     interface = host.interface
     if interface is None and (host.address == "localhost" or host.address.startswith("127.")):
         interface = "lo"

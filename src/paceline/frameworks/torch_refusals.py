@@ -1,17 +1,18 @@
-"""What PyTorch's strategies and knobs rule out, with the reason: asked by `plan` before anything runs."""
+"""Which trials PyTorch's strategies and knobs rule out, with the reason. `plan` asks before anything runs."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 
 from paceline.plan.capabilities import Knob
+from paceline.plan.knob_values import integer, optional_integer
 from paceline.plan.trial import Trial
 from paceline.workloads.graph import Graph
 
 DDP = ("ddp", "zero", "post_local_sgd")
 """Strategies that average gradients in DistributedDataParallel."""
 MODEL_PARALLEL = ("pipeline", "tensor")
-"""Strategies that deal out the model and not the samples."""
+"""Strategies that split the model and not the samples."""
 
 BELONGS_TO = {
     "bucket_bytes": DDP,
@@ -26,15 +27,15 @@ BELONGS_TO = {
     "schedule": ("pipeline",),
     "microbatches": ("pipeline",),
 }
-"""Knob → the strategies that it is one of. Of others, and of a lone worker, it must have its default; `single` takes
-any, so that it can be the base line of a study that sweeps them."""
+"""Knob → the strategies that it belongs to. With other strategies it must have its default, except with `single`, which
+accepts any value so that it can be the baseline of a study that sweeps the knob."""
 
 POWERSGD_START = 2
-"""Steps that PowerSGD leaves as they are: until DDP has made its buckets again."""
+"""First steps that PowerSGD does not compress, until DDP has rebuilt its buckets."""
 
 
 def refuses(trial: Trial, knobs: Mapping[str, Knob]) -> str | None:
-    """Why this trial cannot run, whatever it trains."""
+    """Why this trial cannot run with any workload, or None."""
     strategy, chosen = trial.framework.strategy, trial.framework.knobs
     for name, strategies in BELONGS_TO.items():
         if strategy not in (*strategies, "single") and chosen[name] != knobs[name].default:
@@ -47,9 +48,9 @@ def refuses(trial: Trial, knobs: Mapping[str, Knob]) -> str | None:
 
 
 def refuses_graph(trial: Trial, graph: Graph) -> str | None:
-    """Why this workload cannot be trained so."""
+    """Why this graph cannot be trained with the trial's strategy and knobs, or None."""
     strategy, workers = trial.framework.strategy, trial.workers
-    if trial.framework.knobs["accumulate"] > 1 and any(layer.kind == "batch_norm" for layer in graph.layers):
+    if integer(trial.framework.knobs, "accumulate") > 1 and any(layer.kind == "batch_norm" for layer in graph.layers):
         return "accumulate would normalise each micro-batch by itself: another computation than the workload's"
     if workers == 1 or strategy not in MODEL_PARALLEL:
         return None
@@ -68,12 +69,12 @@ def refuses_graph(trial: Trial, graph: Graph) -> str | None:
 
 def _of_strategy(trial: Trial) -> str | None:
     strategy, chosen = trial.framework.strategy, trial.framework.knobs
-    cut, batch = chosen["accumulate"], trial.workload.batch_per_worker
+    cut, batch = integer(chosen, "accumulate"), trial.workload.batch_per_worker
     if cut > 1 and strategy in MODEL_PARALLEL:
         return f"accumulate is for workers with a batch of their own, not for strategy {strategy}"
     if cut > 1 and trial.cluster.device != "cpu":
         return "accumulate takes its times on the CPU only"
-    # A proof may have a smaller batch, and cuts it as it can.
+    # A proof may have a smaller batch, which it cuts into fewer micro-batches.
     if batch % cut and not trial.measure.evidence:
         return f"batch_per_worker {batch} cannot be cut into {cut} equal micro-batches"
     if trial.workers == 1:
@@ -89,13 +90,13 @@ def _of_pipeline(trial: Trial) -> str | None:
     chosen = trial.framework.knobs
     if chosen["precision"] != "fp32":
         return "stages of a pipeline hand on fp32 values, which autocast would not"
-    count = chosen["microbatches"]
+    count = optional_integer(chosen, "microbatches")
     if count is None or trial.measure.evidence:
         return None
     if trial.batch_global % count:
         return f"a global batch of {trial.batch_global} cannot be cut into {count} equal micro-batches"
     if chosen["schedule"] == "1f1b" and count < trial.workers:
-        return f"schedule 1f1b wants at least one micro-batch a stage, {trial.workers}, not {count}"
+        return f"schedule 1f1b wants at least one micro-batch per stage, {trial.workers}, not {count}"
     return None
 
 
@@ -106,7 +107,7 @@ def _of_layers(trial: Trial) -> str | None:
         return "per-layer times need layers, and compile fuses them"
     if trial.cluster.device != "cpu":
         return "per-layer times are taken on the CPU only"
-    if trial.framework.knobs["accumulate"] > 1:
+    if integer(trial.framework.knobs, "accumulate") > 1:
         return "per-layer times are of whole batches, not of accumulated micro-batches"
     if trial.workers > 1 and trial.framework.strategy in ("fsdp", *MODEL_PARALLEL):
         return f"per-layer times cannot be had where strategy {trial.framework.strategy} deals out layers"
@@ -114,13 +115,12 @@ def _of_layers(trial: Trial) -> str | None:
 
 
 def _of_phases_in_two(trial: Trial) -> str | None:
-    """Measured steps should all be of one kind; a proof wants to see both."""
+    """Measured steps must all be of one kind, after the strategy has switched; a proof covers both kinds."""
     if trial.workers == 1 or trial.measure.evidence:
         return None
     chosen, warm = trial.framework.knobs, trial.measure.warmup_steps
     if chosen["hook"] == "powersgd" and warm < POWERSGD_START:
         return f"PowerSGD begins with step {POWERSGD_START}: ask for at least as many warmup_steps, not {warm}"
-    if trial.framework.strategy == "post_local_sgd" and warm < chosen["local_sgd_start"]:
-        start = chosen["local_sgd_start"]
+    if trial.framework.strategy == "post_local_sgd" and warm < (start := integer(chosen, "local_sgd_start")):
         return f"local SGD begins with step {start}: ask for at least as many warmup_steps, not {warm}"
     return None

@@ -1,4 +1,4 @@
-"""What will happen: trials without open questions, the order of runs, the skips with reasons, the estimate. Pure."""
+"""The planning stage: trials with every value decided, the order of runs, skips with reasons, the estimate. Pure."""
 
 from paceline.plan.expand import Catalog, expand
 from paceline.plan.schedule import Plan, PlannedRun, Proposal, Skip, schedule

@@ -1,7 +1,7 @@
-"""What a framework or a site can do, as data, so that `plan` refuses before anything runs, with the reason.
+"""What a framework or a site can do, as data, so that `plan` can refuse a trial with a reason before anything runs.
 
-Frameworks and sites fill these in; stages read them. A stage that wants to ask for a framework by name is
-missing a field here.
+Frameworks and sites fill these in; stages read them. A stage that needs to compare the name of a framework is missing a
+field here.
 """
 
 from __future__ import annotations
@@ -9,9 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 from paceline.errors import SpecError, did_you_mean
+from paceline.plan.knob_values import KnobValue, KnobValues
 from paceline.plan.trial import ClusterChoice, Trial
 from paceline.plan.vocabulary import Device, Exchange, InputKind, PhasesBy, Sharing, StrategyClass, WorkloadKind
 from paceline.units import parse_quantity
@@ -25,63 +26,71 @@ _WORDS = {bool: "true or false", int: "a whole number", float: "a number", str: 
 class Knob:
     """One setting of a framework that a study may fix or sweep under [framework.NAME]."""
 
-    default: Any
-    """Value when the study says nothing."""
+    default: KnobValue
+    """Value if the study does not set the knob."""
     doc: str
     """One line for people."""
-    choices: tuple[Any, ...] = ()
-    """The values it takes; empty: any of the default's type (or of `type`)."""
+    choices: tuple[bool | int | float | str, ...] = ()
+    """The allowed values; empty: any value of the default's type (or of `type`)."""
     units: Mapping[str, float] | None = None
-    """Given as a quantity with one of these units; stored in SI."""
+    """The study gives a quantity with one of these units, which is stored in SI units."""
     minimum: float | None = None
     """Smallest number that makes sense."""
     maximum: float | None = None
     """Largest number that makes sense."""
-    type: type | None = None
-    """Type when the default is None (which then means: the framework's own default)."""
+    type: type[bool | int | float | str] | None = None
+    """Type of the values if the default is None, which then means the framework's own default."""
 
-    def parse(self, value: Any) -> Any:
-        """Read one value; raises ValueError with what it should have been."""
-        if value is None:
+    def parse(self, given: object) -> KnobValue:
+        """Read one value of a study; raises ValueError that says what is expected."""
+        if given is None:
             return self.default
         if self.choices:
-            if value not in self.choices or isinstance(value, bool) != isinstance(self.choices[0], bool):
-                raise ValueError(f"{value!r} should be one of {', '.join(map(str, self.choices))}")
-            return value
-        if self.units is not None:
-            value = parse_quantity(value, dict(self.units), bare=1.0)
-        kind: Any = self.type or type(self.default)
+            if not isinstance(given, (bool, int, float, str)) or not self._is_choice(given):
+                raise ValueError(f"{given!r} should be one of {', '.join(map(str, self.choices))}")
+            return given
+        value = given if self.units is None else parse_quantity(given, dict(self.units), bare=1.0)
+        kind = self.type or type(self.default)
         if kind is float and isinstance(value, int) and not isinstance(value, bool):
             value = float(value)
-        if not isinstance(value, kind) or (kind is not bool and isinstance(value, bool)):
+        is_wrong_bool = isinstance(value, bool) and kind is not bool
+        if not isinstance(value, (bool, int, float, str)) or not isinstance(value, kind) or is_wrong_bool:
             raise ValueError(f"{value!r} should be {_WORDS.get(kind, kind.__name__)}")
+        if isinstance(value, (int, float)):
+            self._check_range(value)
+        return value
+
+    def _is_choice(self, value: KnobValue) -> bool:
+        # True equals 1 to Python but not to a reader.
+        return value in self.choices and isinstance(value, bool) == isinstance(self.choices[0], bool)
+
+    def _check_range(self, value: float) -> None:
         if isinstance(value, float) and not math.isfinite(value):
             raise ValueError(f"{value!r} should be a finite number")
         if self.minimum is not None and value < self.minimum:
             raise ValueError(f"{value!r} should be at least {self.minimum:g}")
         if self.maximum is not None and value > self.maximum:
             raise ValueError(f"{value!r} should be at most {self.maximum:g}")
-        return value
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Strategy:
-    """One way in which workers share the work."""
+    """One way in which workers share the training of a model."""
 
     strategy_class: StrategyClass = "exact"
     max_workers: int | None = None
-    """1 for single-process strategies."""
+    """Largest number of workers; 1 for single-process strategies."""
     one_process: bool = False
     """The workers of a host are devices of one process, which reports for all of them."""
     exchange: Exchange = "ring"
     servers_per_host: int = 0
-    """Processes a host through which they pass, where exchange is "server"."""
+    """Server processes per host, if the exchange is "server"."""
     sharing: Sharing | None = "replicated"
-    """None: in a way that the performance model does not know."""
+    """How workers share a step; None: in a way that the performance model does not cover."""
     tensor_by_tensor: bool = False
-    """Whether each gradient is a message of its own, sent when it is there; else ranks tell what they sent."""
+    """Whether each gradient is sent as its own message as soon as it is computed; else ranks report their messages."""
     period_knob: str | None = None
-    """The knob that says in how many steps there is one exchange; None: there is one in each."""
+    """The knob that sets the number of steps per exchange; None: every step has one."""
     doc: str = ""
     """One line for people."""
 
@@ -91,66 +100,66 @@ class Capabilities:
     """What a framework can do."""
 
     strategies: Mapping[str, Strategy]
-    """The framework's own names."""
+    """The framework's own name of a strategy → the strategy."""
     data_parallel: str
-    """Which of them "data-parallel" means."""
+    """The strategy that "data-parallel" stands for."""
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     """Settings under [framework.NAME]."""
     workloads: frozenset[WorkloadKind] = frozenset({"graph"})
     collectives: Mapping[str, str] = field(default_factory=dict)
-    """Operations that it offers by themselves → the library that does them."""
+    """Collective operations that can be measured by themselves → the library that performs them."""
     layer_kinds: frozenset[str] | None = None
-    """Kinds of layers its builder knows; None: all."""
+    """Kinds of layers that its builder can build; None: all."""
     devices: Mapping[Device, Literal["ready", "untested"]] = field(default_factory=lambda: {"cpu": "ready"})
     inputs: frozenset[InputKind] = frozenset({"resident"})
     phases: tuple[str, ...] = ()
-    """Phases it reports, in the order of the step."""
+    """Phases that it reports, in the order of the step."""
     layer_times: bool = False
-    """Whether per-layer times can be had."""
+    """Whether it can report the time of each layer."""
     phases_by: PhasesBy = "timers"
     trains: bool = True
-    """Whether it trains the workload's graph, so that a fairness proof can speak of it."""
+    """Whether it trains the workload's graph, so that a fairness proof applies to it."""
     ports: Callable[[Trial], int] = field(default=lambda _trial: 1)
     """Ports that a run of this trial needs on each host."""
     startup_s: float = 5.0
-    """Guess of process start to first step, for the estimate before anything was measured."""
+    """Guessed seconds from process start to first step, for the estimate before anything was measured."""
     guess_step_s: Callable[[Trial], float] | None = None
-    """Seconds a step where the framework knows better than its FLOPs; None: guessed from the FLOPs."""
+    """Seconds per step, if the framework can guess them better than from FLOPs; None: guessed from FLOPs."""
     refuses: Callable[[Trial], str | None] = field(default=lambda _trial: None)
-    """Combinations that the framework itself rules out: the reason, or None."""
+    """Why the framework cannot run this combination of settings, or None."""
     refuses_graph: Callable[[Trial, Graph], str | None] = field(default=lambda _trial, _graph: None)
-    """Workloads that a strategy or a knob rules out (a pipeline wants blocks …): the reason, or None."""
-    approximate: Callable[[Mapping[str, Any]], str | None] = field(default=lambda _knobs: None)
+    """Why this graph cannot be trained with the trial's strategy or knobs (a pipeline needs blocks …), or None."""
+    approximate: Callable[[KnobValues], str | None] = field(default=lambda _knobs: None)
     """Why these knobs make an exact strategy an approximate one (lower precision, compression), or None."""
-    simulated: Callable[[Mapping[str, Any]], bool] = field(default=lambda _knobs: False)
-    """Whether these knobs make times that are drawn, not measured."""
+    simulated: Callable[[KnobValues], bool] = field(default=lambda _knobs: False)
+    """Whether times with these knobs are drawn from a law instead of measured."""
     prefetches: Callable[[Trial], bool] = field(
         default=lambda trial: trial.workload.input == "pipeline" and trial.workload.loader_workers > 0
     )
     """Whether the next input is fetched while a step computes."""
     bucket_knob: str | None = None
     """The knob that sets the bytes of a bucket of gradients; None: there is none."""
-    compressions: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    """What gradients can be exchanged as, in the model's words ("fp16") → the knobs that make it so."""
+    compressions: Mapping[str, KnobValues] = field(default_factory=dict)
+    """Compression of exchanged gradients, as the performance model names it ("fp16") → the knobs that enable it."""
 
-    def resolve_strategy(self, wanted: str, where: str) -> str:
-        """The framework's own name for a strategy; raises SpecError for one it does not have."""
-        if wanted == "data-parallel":
+    def resolve_strategy(self, name: str, where: str) -> str:
+        """The framework's own name of a strategy; raises SpecError if it has no such strategy."""
+        if name == "data-parallel":
             return self.data_parallel
-        if wanted not in self.strategies:
+        if name not in self.strategies:
             raise SpecError(
-                f"{where}: unknown strategy '{wanted}'",
-                hint=did_you_mean(wanted, [*self.strategies, "data-parallel"]),
+                f"{where}: unknown strategy '{name}'",
+                hint=did_you_mean(name, [*self.strategies, "data-parallel"]),
             )
-        return wanted
+        return name
 
-    def class_of(self, strategy: str, knobs: Mapping[str, Any]) -> StrategyClass:
-        """What a strategy with these knobs promises."""
+    def class_of(self, strategy: str, knobs: KnobValues) -> StrategyClass:
+        """The class of a strategy with these knobs."""
         declared = self.strategies[strategy].strategy_class
         return "approximate" if declared == "exact" and self.approximate(knobs) else declared
 
     def refusal(self, trial: Trial, layer_kinds: frozenset[str], kind: WorkloadKind = "graph") -> str | None:
-        """Why this trial, of a workload of this kind with layers of these kinds, cannot run, in words, or None."""
+        """Why this trial of a workload of this kind with layers of these kinds cannot run, in words, or None."""
         if kind == Collective.kind and kind not in self.workloads:
             return "offers no collective operations by themselves"
         if kind not in self.workloads:
@@ -184,18 +193,18 @@ class SiteLimits:
     """What a site offers."""
 
     hosts: int
-    """Most hosts it has."""
+    """Largest number of hosts."""
     cores_per_host: int
     """Cores that workers of one host can be pinned to."""
     workers_per_host: int = 4096
-    """Most workers that one host can hold, however few cores they need."""
+    """Largest number of workers on one host, however few cores they need."""
     networks: bool = False
     """Whether it can set bandwidth and latency."""
     devices: Mapping[str, int] = field(default_factory=dict)
-    """Accelerators a host, by kind."""
+    """Kind of accelerator → number per host."""
     knobs: Mapping[str, Knob] = field(default_factory=dict)
     """Settings of the site itself, under [cluster.NAME]: partition, host list, share of a core …"""
     proves_on: str | None = None
-    """A site whose runs show as well what is computed, without what this one emulates; None: this one."""
+    """The site on which fairness proofs run, since emulation does not change what is computed; None: this one."""
     refuses: Callable[[ClusterChoice], str | None] = field(default=lambda _cluster: None)
-    """What the site itself rules out (more than the machine can emulate truthfully …): the reason, or None."""
+    """Why the site cannot run this cluster (more than the machine can emulate faithfully …), or None."""

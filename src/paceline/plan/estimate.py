@@ -1,49 +1,55 @@
-"""How long a run will take, before it is run: from earlier runs of the same trial, else guessed from FLOPs.
+"""Estimate how long a run will take: from earlier runs of the same trial, or else guessed from FLOPs.
 
-The guess is for planning an afternoon, not for comparing anything: it says "guessed", and the first run corrects it.
+The guess is good enough to plan an afternoon and not to compare anything; it is replaced after the first run.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
 
 from paceline.plan.capabilities import Capabilities
 from paceline.plan.trial import Trial
+from paceline.spec.trained import WorkloadOf
 from paceline.workloads.collective import Collective
-from paceline.workloads.workload import Workload, known_sizes
+from paceline.workloads.workload import known_sizes
 
 GUESSED_FLOPS_PER_CORE = 4e10
-"""fp32 training on one core of a current server with a tuned library: 1e10 to 5e10 were seen; within them, so that
-an estimate errs by a factor of two or three, not of ten."""
+"""fp32 training on one core of a current server with a tuned library. Measured values range from 1e10 to 5e10, so an
+estimate is wrong by a factor of two or three and not of ten."""
 STEP_OVERHEAD_S = 2e-3
-"""A step of the smallest models is bound by calls, not by FLOPs."""
+"""Fixed cost per step: a step of the smallest models is bound by calls, not by FLOPs."""
 
 STARTING_S = 0.05
-"""Of one more process whose times are simulated: it waits for nothing but an interpreter and a core."""
+"""Cost of one more process whose times are simulated: it waits only for its interpreter and for a core."""
 GUESSED_BYTES_PER_S = 2.5e8
-"""Of a collective between processes of one machine, all copies counted; a link that is known to be slower counts."""
+"""Rate of a collective between processes of one machine, all copies counted; a slower configured link replaces it."""
 
 
 def make_estimate(
     capabilities: Mapping[str, Capabilities],
-    workload: Callable[[str, Mapping[str, Any]], Workload],
+    workload: WorkloadOf,
     seen_s: Mapping[str, float],
 ) -> Callable[[Trial], float]:
-    """A function from trial to seconds. `seen_s`: trial id → elapsed seconds of earlier runs."""
+    """A function from a trial to the seconds of one run.
+
+    Args:
+        capabilities: framework → its capabilities.
+        workload: reads a workload by model and options.
+        seen_s: trial id → elapsed seconds of earlier runs.
+    """
 
     def estimate(trial: Trial) -> float:
         if trial.id in seen_s:
             return seen_s[trial.id]
-        known = capabilities[trial.framework.name]
+        framework = capabilities[trial.framework.name]
         if trial.framework.simulated:
-            return known.startup_s + STARTING_S * (trial.ranks - 1)
+            return framework.startup_s + STARTING_S * (trial.ranks - 1)
         if (collective := trial.workload.collective) is not None:
             step = _guess_round_s(trial, collective)
         else:
-            step = known.guess_step_s(trial) if known.guess_step_s else _guess_step_s(trial)
+            step = framework.guess_step_s(trial) if framework.guess_step_s else _guess_step_s(trial)
         return (
-            known.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps)
+            framework.startup_s + step * (trial.measure.warmup_steps + trial.measure.steps)
         ) / trial.cluster.pace.granted
 
     def _guess_step_s(trial: Trial) -> float:
@@ -63,7 +69,7 @@ def _guess_round_s(trial: Trial, collective: Collective) -> float:
 
 
 def _bytes_per_s(trial: Trial) -> float:
-    """Of an exchange, before the pace: a share of a core slows no link, slow motion slows all."""
+    """Rate of an exchange before the pace is applied: a core share does not slow links, dilation slows everything."""
     network = trial.cluster.network
     link = network.bandwidth_bytes_per_s if network else None
     return GUESSED_BYTES_PER_S if link is None else min(GUESSED_BYTES_PER_S, link / trial.cluster.pace.computing_speed)

@@ -1,24 +1,30 @@
-"""From a study to trials: every axis multiplied out, every default decided, every impossibility given a reason.
+"""From a study to trials: multiply out the axes, fill in the defaults, and give a reason for every trial that cannot
+run.
 
-Pure: what frameworks and sites can do, which locks their environments have, and how to get a graph are passed in,
-so this module imports neither family.
+Pure: the caller passes the capabilities of frameworks and sites, the locks of environments and a function that reads
+workloads, so this module imports neither family.
 """
 
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TypeVar
 
 from paceline.errors import SpecError, did_you_mean, documented
 from paceline.plan.capabilities import Capabilities, Knob, SiteLimits
+from paceline.plan.knob_values import KnobValue
 from paceline.plan.trial import ClusterChoice, FrameworkChoice, Limits, MeasureChoice, Trial, WorkloadChoice
+from paceline.plan.vocabulary import DEVICES, INPUT_KINDS, words_of
 from paceline.spec.catalog import SECTIONS
-from paceline.spec.study import Study
+from paceline.spec.study import Network, Study
+from paceline.spec.trained import WorkloadOf
 from paceline.workloads.collective import Collective
 from paceline.workloads.graph import Graph
 from paceline.workloads.workload import Workload
+
+Value = TypeVar("Value")
 
 SCRIPT_OPTIONS = ("arguments", "launch", "working_directory")
 """Keys of [workload] that are options of a script."""
@@ -26,36 +32,36 @@ SCRIPT_OPTIONS = ("arguments", "launch", "working_directory")
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Catalog:
-    """What is known about the world, gathered by the caller."""
+    """What planning needs to know about frameworks, environments and the site, gathered by the caller."""
 
     capabilities: Mapping[str, Capabilities]
-    """framework → what it can do, for every framework the study names."""
+    """framework → what it can do, for every framework that the study names."""
     environments: Mapping[str, tuple[str, str]]
     """framework → (environment name, digest of its lock)."""
     unavailable: Mapping[str, str]
     """framework → why it cannot run here at all; its trials are skipped with that reason."""
     site: SiteLimits
     """What the study's site offers."""
-    workload: Callable[[str, Mapping[str, Any]], Workload]
-    """model (or script) and options (or arguments) → what is trained."""
+    workload: WorkloadOf
+    """Reads a workload by model (or script) and options (or arguments)."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Expanded:
-    """One trial, or the reason why it will not run."""
+    """One trial, with the reason if it cannot run."""
 
     trial: Trial
     refusal: str | None
     """None: it can run."""
     missing_cores: str | None = None
-    """What the machine that reads the study lacks, in words; also a refusal. To run it is an error of the study."""
+    """Which cores this machine lacks, in words. This is also a refusal, and running such a study is an error."""
 
 
 def expand(study: Study, catalog: Catalog) -> list[Expanded]:
     """Multiply the axes out, in the order in which the study names them.
 
     Raises:
-        SpecError: a knob, option, strategy or model that nobody knows.
+        SpecError: an unknown knob, option, strategy or model.
     """
     _refuse_strangers(study, catalog)
     out: dict[str, Expanded] = {}
@@ -66,27 +72,25 @@ def expand(study: Study, catalog: Catalog) -> list[Expanded]:
 
 
 def refuse_unavailable(expanded: Iterable[Expanded], unavailable: Mapping[str, str]) -> list[Expanded]:
-    """The same trials, those of frameworks that cannot run here refused for that reason.
+    """The same trials, where trials of unavailable frameworks are refused.
 
     Args:
-        unavailable: framework → why.
+        unavailable: framework → the reason.
     """
-    return [
-        replace(one, refusal=unavailable[one.trial.framework.name]) if one.trial.framework.name in unavailable else one
-        for one in expanded
-    ]
+    reasons = [(candidate, unavailable.get(candidate.trial.framework.name)) for candidate in expanded]
+    return [candidate if reason is None else replace(candidate, refusal=reason) for candidate, reason in reasons]
 
 
 def require_cores(study: Study, expanded: Iterable[Expanded]) -> None:
-    """Refuse to run a study that wants more cores than there are: its times would mean little.
+    """Refuse to run a study that needs more cores than there are, because its times would mean little.
 
     Raises:
-        SpecError: some trial does.
+        SpecError: a trial needs more cores.
     """
-    for missing in (one.missing_cores for one in expanded):
-        if missing:
+    for candidate in expanded:
+        if candidate.missing_cores:
             raise SpecError(
-                f"{study.source}: cluster: {missing}",
+                f"{study.source}: cluster: {candidate.missing_cores}",
                 hint="lower workers_per_host or threads_per_worker, or write oversubscribe = true to study just that",
             )
 
@@ -97,7 +101,7 @@ def _of_clusters(
     framework: FrameworkChoice,
     workload: tuple[WorkloadChoice, Workload, int | None],
 ) -> Iterator[Expanded]:
-    """One framework and workload on every cluster that the study asks for."""
+    """One framework and workload on every cluster of the study."""
     choice, trained, batch_global = workload
     for cluster in _clusters(study, catalog.site, choice.model):
         refusal = None
@@ -105,7 +109,7 @@ def _of_clusters(
             share, rest = divmod(batch_global, cluster.workers)
             if rest or share == 0:
                 refusal = f"batch_global {batch_global} cannot be divided equally among {cluster.workers} workers"
-            choice = _with_batch(choice, max(share, 1))
+            choice = replace(choice, batch_per_worker=max(share, 1))
         trial = Trial(
             workload=choice,
             framework=framework,
@@ -113,77 +117,79 @@ def _of_clusters(
             measure=_measure(study, choice.model),
             limits=_limits(study),
         )
-        known = catalog.capabilities[framework.name]
+        capabilities = catalog.capabilities[framework.name]
         missing = _missing_cores(trial, catalog.site)
-        refusal = refusal or cannot_host(trial, catalog.site) or cannot_train(trial, trained, known)
+        refusal = refusal or cannot_host(trial, catalog.site) or cannot_train(trial, trained, capabilities)
         yield Expanded(trial=trial, refusal=refusal, missing_cores=missing)
 
 
 def cannot_host(trial: Trial, site: SiteLimits) -> str | None:
-    """Why a site cannot run this trial, whatever it trains, in words, or None."""
+    """Why a site cannot run this trial with any framework, in words, or None."""
     return _missing_cores(trial, site) or _site_refusal(trial, site)
 
 
-def cannot_train(trial: Trial, trained: Workload, known: Capabilities) -> str | None:
-    """Why a framework cannot run this trial, wherever that is, in words, or None."""
+def cannot_train(trial: Trial, trained: Workload, capabilities: Capabilities) -> str | None:
+    """Why a framework cannot run this trial on any site, in words, or None."""
     return (
-        known.refusal(trial, trained.layer_kinds, trained.kind)
-        or (known.refuses_graph(trial, trained) if isinstance(trained, Graph) else None)
-        or (known.refuses_collective(trial, trained) if isinstance(trained, Collective) else None)
+        capabilities.refusal(trial, trained.layer_kinds, trained.kind)
+        or (capabilities.refuses_graph(trial, trained) if isinstance(trained, Graph) else None)
+        or (capabilities.refuses_collective(trial, trained) if isinstance(trained, Collective) else None)
     )
 
 
-def _product(axes: Mapping[str, tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
+def _product(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[dict[str, Value]]:
     for values in itertools.product(*axes.values()):
         yield dict(zip(axes, values, strict=True))
 
 
 def _frameworks(study: Study, catalog: Catalog) -> Iterator[FrameworkChoice]:
-    for name, wanted in itertools.product(study.axes["framework.name"], study.axes["framework.strategy"]):
-        known = catalog.capabilities[name]
-        strategy = known.resolve_strategy(wanted, f"{study.source}: framework.strategy")
+    names, strategies = study.values("framework.name", str), study.values("framework.strategy", str)
+    for name, given_strategy in itertools.product(names, strategies):
+        capabilities = catalog.capabilities[name]
+        strategy = capabilities.resolve_strategy(given_strategy, f"{study.source}: framework.strategy")
         environment, lock = catalog.environments[name]
-        asked = study.knobs.get(name, {})
+        table = study.knobs.get(name, {})
         more = f"what they do: paceline doctor --framework {name}"
-        for knobs in _product(_knob_axes(asked, known.knobs, f"{study.source}: framework.{name}", more)):
+        for knobs in _product(_knob_axes(table, capabilities.knobs, f"{study.source}: framework.{name}", more)):
             yield FrameworkChoice(
                 name=name,
                 strategy=strategy,
-                strategy_class=known.class_of(strategy, knobs),
+                strategy_class=capabilities.class_of(strategy, knobs),
                 knobs=knobs,
                 environment=environment,
                 lock=lock,
-                simulated=known.simulated(knobs),
-                one_process=known.strategies[strategy].one_process,
+                simulated=capabilities.simulated(knobs),
+                one_process=capabilities.strategies[strategy].one_process,
             )
 
 
-def default_choice(catalog: Catalog, name: str, **knobs: Any) -> FrameworkChoice:
-    """A framework with its own data parallelism and its default knobs, but for those given."""
-    known = catalog.capabilities[name]
+def default_choice(catalog: Catalog, name: str, **knobs: KnobValue) -> FrameworkChoice:
+    """A framework with its default data-parallel strategy and its default knobs, except for those given."""
+    capabilities = catalog.capabilities[name]
     environment, lock = catalog.environments[name]
-    chosen = {knob: description.default for knob, description in known.knobs.items()} | knobs
+    chosen = {knob: description.default for knob, description in capabilities.knobs.items()} | knobs
     return FrameworkChoice(
         name=name,
-        strategy=known.data_parallel,
-        strategy_class=known.class_of(known.data_parallel, chosen),
+        strategy=capabilities.data_parallel,
+        strategy_class=capabilities.class_of(capabilities.data_parallel, chosen),
         knobs=chosen,
         environment=environment,
         lock=lock,
-        one_process=known.strategies[known.data_parallel].one_process,
+        one_process=capabilities.strategies[capabilities.data_parallel].one_process,
     )
 
 
 def _knob_axes(
-    asked: Mapping[str, tuple[Any, ...]], known: Mapping[str, Knob], where: str, more: str
-) -> dict[str, tuple[Any, ...]]:
-    for knob in asked:
-        if knob not in known:
-            raise SpecError(f"{where}: unknown knob '{knob}'", hint=f"{did_you_mean(knob, known)}   {more}")
+    table: Mapping[str, tuple[object, ...]], knobs: Mapping[str, Knob], where: str, more: str
+) -> dict[str, tuple[KnobValue, ...]]:
+    """Knob → its checked values, for every knob of a framework or a site."""
+    for knob in table:
+        if knob not in knobs:
+            raise SpecError(f"{where}: unknown knob '{knob}'", hint=f"{did_you_mean(knob, knobs)}   {more}")
     axes = {}
-    for knob, description in known.items():
+    for knob, description in knobs.items():
         values = []
-        for value in asked.get(knob, (None,)):
+        for value in table.get(knob, (None,)):
             try:
                 values.append(description.parse(value))
             except ValueError as error:
@@ -203,12 +209,12 @@ def _workloads(study: Study, catalog: Catalog) -> Iterator[tuple[WorkloadChoice,
             except SpecError as error:
                 raise SpecError(f"{study.source}: workload.{key}: {error.message}", hint=error.hint) from None
             for batch, feed, loaders, seed in itertools.product(
-                study.values(batch_key, model),
-                study.axes["workload.input"],
-                study.axes["workload.loader_workers"],
-                study.axes["measure.seed"],
+                study.values(batch_key, int, model),
+                words_of(study.values("workload.input", str), INPUT_KINDS),
+                study.values("workload.loader_workers", int),
+                study.values("measure.seed", int),
             ):
-                # Loader workers mean nothing to resident data: one trial, not several that are the same.
+                # Loader workers have no effect on resident data, so this makes one trial instead of several equal ones.
                 choice = WorkloadChoice(
                     model=model,
                     options=options,
@@ -222,79 +228,80 @@ def _workloads(study: Study, catalog: Catalog) -> Iterator[tuple[WorkloadChoice,
                 yield choice, workload, batch if strong else None
 
 
-def named_workloads(study: Study) -> tuple[str, Mapping[str, Mapping[str, tuple[Any, ...]]]]:
-    """The key that names what is trained, and for each of its values the options to multiply out."""
-    scripts = study.axes["workload.script"]
-    if scripts == (None,):
-        return "model", {model: study.model_options.get(model, {}) for model in study.axes["workload.model"]}
-    # Only what the study sets: records made before a key was there keep their ids.
-    given = {key: study.axes[f"workload.{key}"] for key in SCRIPT_OPTIONS}
+def named_workloads(study: Study) -> tuple[str, Mapping[str, Mapping[str, tuple[object, ...]]]]:
+    """The key that names the workloads, and for each of its values the options to multiply out."""
+    if not study.of_scripts:
+        return "model", {model: study.model_options.get(model, {}) for model in study.values("workload.model", str)}
+    # Only keys that the study sets: records made before a key existed keep their ids.
+    given = {key: study.optional_values(f"workload.{key}", str) for key in SCRIPT_OPTIONS}
     options = {key: values for key, values in given.items() if values != (SECTIONS["workload"][key].default,)}
-    return "script", dict.fromkeys(scripts, options)
-
-
-def _with_batch(choice: WorkloadChoice, batch: int) -> WorkloadChoice:
-    return WorkloadChoice(
-        model=choice.model,
-        options=choice.options,
-        graph=choice.graph,
-        batch_per_worker=batch,
-        scaling=choice.scaling,
-        input=choice.input,
-        loader_workers=choice.loader_workers,
-        seed=choice.seed,
-    )
+    return "script", dict.fromkeys(study.values("workload.script", str), options)
 
 
 def _clusters(study: Study, site: SiteLimits, model: str) -> Iterator[ClusterChoice]:
-    keys = ("hosts", "workers_per_host", "threads_per_worker", "device", "network")
-    name = study.one("cluster.site")
+    name = study.single("cluster.site", str)
     options = _knob_axes(
         study.site_options.get(name, {}), site.knobs, f"{study.source}: cluster.{name}", documented("reference/study")
     )
-    for values in itertools.product(*(study.values(f"cluster.{key}", model) for key in keys)):
-        asked = dict(zip(keys, values, strict=True))
-        # A host that is alone has no link: one trial, not several that are the same. Where no link can be set at all,
-        # that is refused further on.
-        asked["network"] = asked["network"] if asked["hosts"] > 1 or not site.networks else None
+    for hosts, workers_per_host, threads_per_worker, device, network in itertools.product(
+        study.values("cluster.hosts", int, model),
+        study.values("cluster.workers_per_host", int, model),
+        study.values("cluster.threads_per_worker", int, model),
+        words_of(study.values("cluster.device", str, model), DEVICES),
+        study.optional_values("cluster.network", Network, model),
+    ):
         for chosen in _product(options):
-            yield ClusterChoice(site=name, oversubscribe=study.one("cluster.oversubscribe"), options=chosen, **asked)
+            yield ClusterChoice(
+                site=name,
+                hosts=hosts,
+                workers_per_host=workers_per_host,
+                threads_per_worker=threads_per_worker,
+                device=device,
+                # A single host has no link, so this makes one trial instead of several equal ones. On a site that
+                # cannot set links the network stays, and the trial is refused.
+                network=network if hosts > 1 or not site.networks else None,
+                oversubscribe=study.single("cluster.oversubscribe", bool),
+                options=chosen,
+            )
 
 
 def _measure(study: Study, model: str) -> MeasureChoice:
     return MeasureChoice(
-        warmup_steps=study.one("measure.warmup_steps", model),
-        steps=study.one("measure.steps", model),
-        layers=study.one("measure.layers"),
+        warmup_steps=study.single("measure.warmup_steps", int, model),
+        steps=study.single("measure.steps", int, model),
+        layers=study.single("measure.layers", bool),
     )
 
 
 def _limits(study: Study) -> Limits:
-    return Limits(time_s=study.one("measure.time_limit"), memory_bytes=study.one("measure.memory_limit"))
+    (memory_bytes,) = study.optional_values("measure.memory_limit", float)
+    return Limits(time_s=study.single("measure.time_limit", float), memory_bytes=memory_bytes)
 
 
 def _refuse_strangers(study: Study, catalog: Catalog) -> None:
-    """Tables for frameworks or models that the study does not use are slips of the pen, not wishes."""
+    """Refuse tables of frameworks, models or sites that the study does not use: they are probably misspelt."""
+    frameworks = study.values("framework.name", str)
+    models = study.optional_values("workload.model", str)
     for kind, tables, used in (
-        ("framework", study.knobs, study.axes["framework.name"]),
-        ("workload", study.model_options, [name for name in study.axes["workload.model"] if name]),
-        ("cluster", study.site_options, study.axes["cluster.site"]),
+        ("framework", study.knobs, frameworks),
+        ("workload", study.model_options, tuple(model for model in models if model)),
+        ("cluster", study.site_options, study.values("cluster.site", str)),
     ):
         for name in tables:
             if name not in used:
                 raise SpecError(f"{study.source}: {kind}.{name}: not part of this study", hint=did_you_mean(name, used))
-    missing = [name for name in study.axes["framework.name"] if name not in catalog.capabilities]
+    missing = [name for name in frameworks if name not in catalog.capabilities]
     assert not missing, f"the caller gathered no capabilities for {missing}"
 
 
 def _missing_cores(trial: Trial, site: SiteLimits) -> str | None:
     cluster = trial.cluster
-    wanted = cluster.workers_per_host * cluster.threads_per_worker
-    if wanted <= site.cores_per_host or cluster.oversubscribe or trial.framework.simulated:
+    cores = cluster.workers_per_host * cluster.threads_per_worker
+    if cores <= site.cores_per_host or cluster.oversubscribe or trial.framework.simulated:
         return None
     return (
         f"{cluster.workers_per_host} workers × {cluster.threads_per_worker} threads "
-        f"want {wanted} cores a host, and there are {site.cores_per_host}"
+        f"want {cores} cores per host, and there are {site.cores_per_host}"
     )
 
 
@@ -310,5 +317,5 @@ def _site_refusal(trial: Trial, site: SiteLimits) -> str | None:
     if cluster.network is not None and not site.networks:
         return f"site {cluster.site} cannot set a network"
     if cluster.device != "cpu" and cluster.workers_per_host > site.devices.get(cluster.device, 0):
-        return f"site {cluster.site} has {site.devices.get(cluster.device, 0)} {cluster.device} device(s) a host"
+        return f"site {cluster.site} has {site.devices.get(cluster.device, 0)} {cluster.device} device(s) per host"
     return site.refuses(cluster)

@@ -1,15 +1,14 @@
-"""The job file of a run: everything its ranks need to know, as JSON. Pure; the paths are passed in."""
+"""The job file of a run: everything that its ranks need to know, as JSON. Pure; the caller passes the paths."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
 
 JOB_VERSION = 1
-"""Spoken by paceline_worker.protocol.VERSION; a contract test holds the two together."""
+"""Equal to paceline_worker.protocol.VERSION, which a contract test checks."""
 
 
 def make_job(
@@ -18,16 +17,16 @@ def make_job(
     run_id: str,
     repeat: int,
     module: str,
-    graph: Mapping[str, Any] | None,
-    program: Mapping[str, Any] | None = None,
-    collective: Mapping[str, Any] | None = None,
+    graph: Mapping[str, object] | None,
+    program: Mapping[str, object] | None = None,
+    collective: Mapping[str, object] | None = None,
     topology: Topology,
     processes: Sequence[Process],
     weights: Mapping[str, str] | None,
     data_index: str | None,
     drops_out: bool = False,
     tell_at_step: int | None = None,
-) -> dict[str, Any]:
+) -> dict[str, object]:
     """The job as the worker reads it (paceline_worker.protocol.Job documents each field)."""
     workers = [p for p in processes if p.rank is not None]
     per_host: dict[int, int] = {}

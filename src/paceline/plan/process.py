@@ -1,4 +1,4 @@
-"""What a framework asks a site to start: processes on hosts. Shared words of two families that never meet."""
+"""The processes on hosts that a framework asks a site to start. Frameworks and sites share only these types."""
 
 from __future__ import annotations
 
@@ -11,23 +11,23 @@ class Host:
     """One machine of a topology, real or emulated."""
 
     name: str
-    """Its name on the site."""
+    """Name of the host on its site."""
     address: str
-    """Where its processes are reached by the others."""
+    """Address under which other hosts reach its processes."""
     cores: tuple[int, ...]
-    """Cores that its processes may be pinned to, in the order in which they are given out."""
+    """Cores to which its processes may be pinned, in the order in which they are assigned."""
     interface: str | None = None
-    """Network device that carries the exchange, where a framework must be told."""
+    """Network device for the exchange, if the framework must be given one."""
     ports: tuple[int, ...] = ()
-    """Free ports there, as many as the framework asks for on each host; bound late by the processes."""
+    """Free ports of the host, as many as the framework asks for; the processes bind them later."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Topology:
-    """What a site opened for one run."""
+    """The hosts that a site opened for one run."""
 
     hosts: tuple[Host, ...]
-    """At least as many as the trial asked for."""
+    """At least as many hosts as the trial has."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -35,7 +35,7 @@ class Process:
     """One process of a run, before it is started."""
 
     role: str
-    """"worker", or "server", "scheduler" where a framework has them."""
+    """"worker", or "server" or "scheduler" for frameworks that have them."""
     host: int
     """Index into the topology's hosts."""
     argv: tuple[str, ...]
@@ -45,9 +45,9 @@ class Process:
     rank: int | None = None
     """Rank of a worker; None for other roles."""
     index: int = 0
-    """Tells processes of another role apart."""
+    """Number of a process without a rank, unique within its role."""
     env: Mapping[str, str] = field(default_factory=dict)
-    """The framework's own variables (rendezvous, threads), over those of the environment."""
+    """Variables of the framework (rendezvous, threads); they override those of the environment."""
 
     @property
     def name(self) -> str:

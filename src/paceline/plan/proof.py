@@ -1,8 +1,8 @@
-"""Which runs show that frameworks compute the same: the fairness proof, as trials like any other.
+"""The fairness proof: trials that show that frameworks compute the same.
 
-Pure, and knows no framework: who is the reference, which also tells what float32 rounding amounts to, is passed in.
-What a trial computes does not depend on how many samples, threads or hosts it is measured with, so one proof serves all
-trials of a framework's strategy and knobs on a graph, alone or with peers.
+Pure, and independent of frameworks: the caller passes the reference, which also measures the effect of float32
+rounding. What a trial computes does not depend on its number of samples, threads or hosts, so one proof covers all
+trials of a framework's strategy and knobs on a graph, with one worker or with several.
 """
 
 from __future__ import annotations
@@ -13,23 +13,23 @@ from dataclasses import dataclass, replace
 from paceline.plan.trial import FrameworkChoice, Limits, MeasureChoice, Trial
 
 STEPS = 20
-"""Steps of a proof: far enough for a wrong momentum, decay or statistic to show."""
+"""Steps of a proof: enough for a wrong momentum, decay or statistic to become visible."""
 BATCH = 8
-"""Samples a worker, at most: what is computed is the same as with more, and a proof should be short."""
+"""Largest number of samples per worker: more would compute the same, and a proof should be short."""
 WORKERS = 2
-"""Workers of a proof of an exchange: with two there is a mean to get wrong."""
+"""Workers of a proof of an exchange: with two, a wrong mean becomes visible."""
 TIME_LIMIT_S = 3600.0
-"""The reference of a large model trains it nine times."""
+"""Long, because the reference run of a large model trains it nine times."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ProofCase:
-    """Runs that belong together: one that is judged, and the one it is judged by."""
+    """Two runs that belong together: the subject is compared with the reference."""
 
     subject: Trial
-    """Shows what some trials of the study compute."""
+    """Computes what some trials of the study compute."""
     reference: Trial
-    """The same in float64, all workers in turn in one process, and what rounding to float32 does to it."""
+    """Computes the same in float64, all workers in turn in one process, and measures the effect of float32 rounding."""
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -37,7 +37,7 @@ class ProofCase:
 
 
 def proof_run(trial: Trial, proves_on: str | None = None) -> Trial:
-    """The run that shows what this trial computes, on its own site or on this one."""
+    """The proof run of this trial, on the trial's site or on `proves_on`."""
     cluster = trial.cluster if proves_on is None else replace(trial.cluster, site=proves_on, options={})
     return replace(
         trial,
@@ -64,7 +64,7 @@ def proof_run(trial: Trial, proves_on: str | None = None) -> Trial:
 def proof_cases(
     trials: Iterable[Trial], *, reference: FrameworkChoice, proves_on: str | None = None
 ) -> list[ProofCase]:
-    """One case for each different thing that the trials compute, in their order."""
+    """One case for each distinct computation of the trials, in their order."""
     cases: dict[str, ProofCase] = {}
     for trial in trials:
         subject = proof_run(trial, proves_on)
@@ -74,5 +74,5 @@ def proof_cases(
 
 
 def runs_of(cases: Iterable[ProofCase]) -> list[Trial]:
-    """Every trial of the cases once: what the others are judged by comes first."""
+    """Every trial of the cases once; each reference comes before its subjects."""
     return list({trial.id: trial for case in cases for trial in case.trials}.values())

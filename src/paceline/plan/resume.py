@@ -1,6 +1,6 @@
-"""Which runs are done already, and how many repeats a study wants when it is measured again. Pure.
+"""Decides which runs are done already, and how many repeats a study wants when it is measured again. Pure.
 
-What is recorded is passed in as plain facts, so this module imports no `record`.
+What is recorded is passed in as attempts, which the store reads; so this module does not import `record`.
 """
 
 from __future__ import annotations
@@ -13,30 +13,36 @@ from paceline.spec.study import Study
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class LastAttempt:
-    """How the last attempt at one repeat of a trial ended, on this machine."""
+class Attempt:
+    """How one attempt at a repeat of a trial ended."""
 
     trial: str
-    """Id of the trial."""
+    """The id of the trial."""
     repeat: int
+    number: int
+    """The number of the attempt: 0 for the first, more after retries."""
     outcome: str
+    """The word for how the run ended, as in its record."""
     ok: bool
+    """Whether the run ended well."""
     limits: Limits
-    """Those it ran under."""
+    """The limits that the run had."""
     would_fail_again: str | None = None
-    """Of one that failed: why further repeats would end the same way; None where they may not."""
+    """Why further repeats would fail in the same way; None if the run ended well or another repeat may succeed."""
     proof_by: str | None = None
-    """Of a fairness proof: digest of the adapters that were shown; None for a measurement."""
+    """The digest of the adapters that a fairness proof ran; None for a measurement."""
 
 
-def done_runs(attempts: Iterable[LastAttempt], trials: Sequence[Trial], worker: str) -> dict[tuple[str, int], str]:
-    """(trial id, repeat) → outcome of what need not run again.
+def done_runs(attempts: Iterable[Attempt], trials: Sequence[Trial], worker: str) -> dict[tuple[str, int], str]:
+    """Returns (trial id, repeat) → outcome of the runs that need not be repeated.
 
-    A run that other limits ended says nothing about these limits, and a proof of other adapters nothing about today's.
+    A run that failed under other limits may succeed under the present ones, and a proof of other adapters does not
+    prove the present ones.
 
     Args:
-        trials: as they are asked for now, proofs included.
-        worker: digest of today's adapters.
+        attempts: the last attempt at each repeat.
+        trials: the trials as they are asked for now, including those of the fairness proof.
+        worker: the digest of the present adapters.
     """
     limits = {trial.id: trial.limits for trial in trials}
     return {
@@ -46,11 +52,12 @@ def done_runs(attempts: Iterable[LastAttempt], trials: Sequence[Trial], worker: 
     }
 
 
-def hopeless_trials(attempts: Iterable[LastAttempt], done: Mapping[tuple[str, int], str]) -> dict[str, str]:
-    """Trial id → why its further repeats would fail as a recorded one did.
+def hopeless_trials(attempts: Iterable[Attempt], done: Mapping[tuple[str, int], str]) -> dict[str, str]:
+    """Returns trial id → why its further repeats would fail as a recorded one did.
 
     Args:
-        done: as `done_runs` has it: an attempt that does not count says nothing about others.
+        attempts: the last attempt at each repeat.
+        done: the result of `done_runs`; attempts that are not in it give no reason.
     """
     return {
         attempt.trial: attempt.would_fail_again
@@ -59,10 +66,14 @@ def hopeless_trials(attempts: Iterable[LastAttempt], done: Mapping[tuple[str, in
     }
 
 
-def repeats_again(study: Study, trials: Iterable[Trial], recorded: Mapping[str, int]) -> dict[str, int]:
-    """Trial id → repeats in all when the study's own are added to those that are recorded.
+def next_attempts(attempts: Iterable[Attempt]) -> dict[tuple[str, int], int]:
+    """Returns (trial id, repeat) → the number of the next attempt at it."""
+    return {(attempt.trial, attempt.repeat): attempt.number + 1 for attempt in attempts}
 
-    Args:
-        recorded: trial id → repeats that are recorded on this machine.
-    """
+
+def repeats_again(study: Study, trials: Iterable[Trial], attempts: Iterable[Attempt]) -> dict[str, int]:
+    """Returns trial id → the total number of repeats when those of the study are added to the recorded ones."""
+    recorded: dict[str, int] = {}
+    for attempt in attempts:
+        recorded[attempt.trial] = max(recorded.get(attempt.trial, 0), attempt.repeat + 1)
     return {trial.id: recorded.get(trial.id, 0) + study.repeats_of(trial.workload.model).minimum for trial in trials}

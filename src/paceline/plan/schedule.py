@@ -1,6 +1,7 @@
-"""Decide in which order runs happen, and which do not.
+"""Decide in which order runs happen, and which are skipped.
 
-Pure: same arguments, same plan. What is already recorded is passed in as ids, so this module imports no `record`.
+Pure: the same arguments give the same plan. The caller passes the ids of recorded runs, so this module does not import
+`record`.
 Repeats are interleaved over trials (A B A B), so that a drift of the machine does not look like a framework; every
 other round runs backwards (A B B A), so that a steady drift inside a round does not either.
 """
@@ -9,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 from paceline.plan.expand import Expanded
 from paceline.plan.trial import Trial
@@ -23,7 +23,7 @@ class PlannedRun:
     trial: Trial
     repeat: int
     attempt: int
-    """0, or more when an earlier attempt failed and a retry was asked for."""
+    """0, or more if an earlier attempt failed and is retried."""
     estimate_s: float
 
     @property
@@ -33,17 +33,17 @@ class PlannedRun:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Skip:
-    """A trial, or a run of it, that will not happen, and why."""
+    """A trial, or one run of it, that is skipped, and the reason."""
 
     trial: Trial
     reason: str
     repeat: int | None = None
-    """None: the whole trial."""
+    """The skipped run; None: the whole trial."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Plan:
-    """Ordered runs, the skips with their reasons, the estimated time."""
+    """Runs in order, skips with their reasons, and the estimated time."""
 
     study: str
     runs: tuple[PlannedRun, ...]
@@ -58,10 +58,10 @@ class Plan:
 
     @property
     def is_impossible(self) -> bool:
-        """Whether all that was asked for is skipped."""
+        """Whether every trial of the study is skipped."""
         return bool(self.skipped) and not self.runs and not self.done
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         return {
             "study": self.study,
             "estimate_s": self.estimate_s,
@@ -76,14 +76,14 @@ class Plan:
 
     @property
     def trials(self) -> list[Trial]:
-        """Every trial the plan speaks of, once, skipped ones last."""
+        """Every trial of the plan once, skipped trials last."""
         trials = [run.trial for run in self.runs] + [skip.trial for skip in (*self.done, *self.skipped)]
         return list({trial.id: trial for trial in trials}.values())
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Proposal:
-    """What a stage right of the record would like to be run next; `run.campaign` runs it."""
+    """What a stage after the record proposes to run next; `run.campaign` runs it."""
 
     study: Study
     reason: str
@@ -107,25 +107,25 @@ def schedule(
     """Order the runs of a study: those of the fairness proof, once each, then interleaved rounds.
 
     Args:
-        estimate: seconds a run of this trial will take.
-        done: (trial id, repeat) → outcome of what is recorded already on this machine.
-        attempts: (trial id, repeat) → attempts recorded so far.
-        retry: outcomes that are run again.
-        repeats: total repeats by trial id, instead of the study's minimum; trials not named are left alone.
+        estimate: the seconds that a run of a trial will take.
+        done: (trial id, repeat) → outcome, for runs that are recorded already on this machine.
+        attempts: (trial id, repeat) → number of recorded attempts.
+        retry: outcomes after which a run is repeated.
+        repeats: trial id → total repeats, instead of the study's minimum; other trials are not run.
         proofs: runs of the fairness proof.
-        hopeless: trial id → why repeats that are not recorded would fail as a recorded one did; they are skipped.
+        hopeless: trial id → why further repeats would fail as a recorded one did; these repeats are skipped.
     """
     done, attempts, hopeless = done or {}, attempts or {}, hopeless or {}
     skipped = tuple(Skip(trial=e.trial, reason=e.refusal) for e in expanded if e.refusal)
     trials = [e.trial for e in expanded if not e.refusal]
-    wanted = repeats or {trial.id: study.repeats_of(trial.workload.model).minimum for trial in trials}
+    totals = repeats or {trial.id: study.repeats_of(trial.workload.model).minimum for trial in trials}
     runs, already = [], []
     given_up: dict[str, Skip] = {}
-    asked = [(trial, 0) for trial in proofs]
-    for repeat in range(max(wanted.values(), default=0)):
+    ordered = [(trial, 0) for trial in proofs]
+    for repeat in range(max(totals.values(), default=0)):
         order = trials if repeat % 2 == 0 else trials[::-1]
-        asked += [(trial, repeat) for trial in order if repeat < wanted.get(trial.id, 0)]
-    for trial, repeat in asked:
+        ordered += [(trial, repeat) for trial in order if repeat < totals.get(trial.id, 0)]
+    for trial, repeat in ordered:
         outcome = done.get((trial.id, repeat))
         if outcome is not None and outcome not in retry:
             already.append(Skip(trial=trial, repeat=repeat, reason=f"recorded: {outcome}"))

@@ -1,4 +1,4 @@
-"""A trial: one fully resolved configuration, with nothing left to decide. Its id is a readable name plus a hash."""
+"""A trial: one configuration with every value decided. Its id is a readable name plus a hash."""
 
 from __future__ import annotations
 
@@ -9,8 +9,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeAlias
 
+from paceline.plan.knob_values import KnobValue, KnobValues
 from paceline.plan.pace import Pace, at_true_pace
 from paceline.plan.vocabulary import BatchScaling, Device, InputKind, StrategyClass
 from paceline.spec.study import Network
@@ -18,72 +19,73 @@ from paceline.workloads.collective import HASH_PREFIX, Collective, load_collecti
 from paceline.workloads.program import HASH_PREFIX as PROGRAM_PREFIX
 
 ADDED_LATER = (("framework", "one_process"), ("measure", "evidence"))
-"""No part of a trial's identity while they are off, so that records made before they were there keep their ids."""
+"""Fields that are not part of the id while they are off, so that records made before they existed keep their ids."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WorkloadChoice:
-    """What is trained."""
+    """What is trained, and with which batch, input and seed."""
 
     model: str
     """Model id, or the user's file as the study names it."""
-    options: Mapping[str, Any]
-    """Options given to the model; of a script its arguments, and how it is started where that is not the usual way."""
+    options: Mapping[str, object]
+    """Options of the model as the study has them, or those of a script: its arguments, and how and where it is started
+    if the study says so. The workload checks them."""
     graph: str
-    """Identity of what is trained: hash of the neutral graph that came out, or of the script's files."""
+    """Identity of the workload: the hash of the neutral graph, of the script's files, or of the collective."""
     batch_per_worker: int
-    """Samples a worker and step."""
+    """Samples per worker and step."""
     scaling: BatchScaling
-    """"weak" (batch per worker was asked) or "strong" (global batch was asked)."""
+    """"weak" (the study gives the batch per worker) or "strong" (it gives the global batch)."""
     input: InputKind
     loader_workers: int
-    """Processes a worker that feed the pipeline."""
+    """Processes per worker that feed the pipeline."""
     seed: int
     """Seed of weights and data."""
 
     @property
     def name(self) -> str:
-        """The model in a name of ours: its id, or what its file is called."""
+        """The model as it appears in ids: its own id, or the name of its file."""
         return re.sub(r"[^A-Za-z0-9_-]+", "-", PurePath(self.model).name.removesuffix(".py"))
 
     @property
     def identity(self) -> str:
-        """What is trained: the graph says it all of a model; a script is another one with other arguments."""
+        """Identity of what is trained: the graph of a model, or the files of a script together with its options."""
         if self.graph.startswith(PROGRAM_PREFIX) and self.options:
             return f"{self.graph} {json.dumps(dict(self.options), sort_keys=True)}"
         return self.graph
 
     @property
     def collective(self) -> Collective | None:
-        """The operation, where nothing is trained and a collective is measured by itself."""
+        """The collective operation that is measured; None if something is trained."""
         return load_collective(self.options) if self.graph.startswith(HASH_PREFIX) else None
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class FrameworkChoice:
-    """What trains it."""
+    """The framework that trains, with its strategy, knobs and environment."""
 
     name: str
     """Framework id."""
     strategy: str
-    """The framework's own name of the strategy, resolved."""
+    """The framework's own name of the strategy."""
     strategy_class: StrategyClass
-    """"exact", "approximate" or "asynchronous"; classes are never ranked in one list."""
-    knobs: Mapping[str, Any]
+    """Strategies of different classes are never ranked in one list."""
+    knobs: KnobValues
     """Every knob of the framework with its value, defaults included."""
     environment: str
     """Name of the environment, or the interpreter's path."""
     lock: str
-    """Digest of the environment's lock; a changed lock is another trial."""
+    """Digest of the environment's lock; with another lock it is another trial."""
     simulated: bool = False
-    """Times are drawn from a law, not measured."""
+    """Whether times are drawn from a law instead of measured."""
     one_process: bool = False
-    """The workers of a host are devices of one process."""
+    """Whether the workers of a host are devices of one process."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class ClusterChoice:
-    """Where it is trained."""
+    """The site, hosts, workers and links on which the trial runs."""
 
     site: str
     """Site id."""
@@ -92,13 +94,13 @@ class ClusterChoice:
     workers_per_host: int
     """Workers on each host."""
     threads_per_worker: int
-    """Threads, and cores, of each worker."""
+    """Threads of each worker, and cores to which it is pinned."""
     device: Device
     network: Network | None
-    """Links between hosts; None: as they are."""
+    """Links between hosts; None: not changed."""
     oversubscribe: bool
-    """More threads than cores were asked for on purpose."""
-    options: Mapping[str, Any] = field(default_factory=dict)
+    """Whether the study allows more threads than cores."""
+    options: KnobValues = field(default_factory=dict)
     """Every knob of the site with its value, defaults included."""
 
     @property
@@ -107,37 +109,37 @@ class ClusterChoice:
 
     @property
     def pace(self) -> Pace:
-        """What the site does to time on purpose."""
+        """How the site changes time on purpose."""
         return Pace.of(self.options)
 
     @property
-    def lasting_options(self) -> dict[str, Any]:
-        """Options of the site that change what a trial's true times are: all but its slow motion."""
+    def lasting_options(self) -> dict[str, KnobValue]:
+        """Options of the site on which a trial's true times depend: all except its dilation."""
         return at_true_pace(self.options)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MeasureChoice:
-    """How it is measured."""
+    """How the trial is measured."""
 
     warmup_steps: int
     """Steps before measuring."""
     steps: int
     """Measured steps."""
     layers: bool
-    """Per-layer times wanted."""
+    """Whether the time of each layer is recorded."""
     evidence: bool = False
-    """A run of the fairness proof: dropout off, gradients and weights reported."""
+    """Whether this is a run of the fairness proof: dropout is off, gradients and weights are reported."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Limits:
-    """When a run is ended by force. No part of the trial's identity: they change no number of a run that ends well."""
+    """Limits at which a run is killed. They are not part of the id: they change no number of a successful run."""
 
     time_s: float
-    """Wall time of a run, set-up included."""
+    """Wall-clock seconds of a run, set-up included."""
     memory_bytes: float | None
-    """Resident memory a worker; None: its share of what is free."""
+    """Resident memory per worker; None: its share of the free memory."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -156,7 +158,7 @@ class Trial:
 
     @property
     def ranks(self) -> int:
-        """Processes that train and report: one a worker, or one a host that holds all of its workers."""
+        """Processes that train and report: one per worker, or one per host if it holds all of the host's workers."""
         return self.cluster.hosts if self.framework.one_process else self.workers
 
     @property
@@ -165,7 +167,7 @@ class Trial:
 
     @property
     def steps_a_round(self) -> int:
-        """Steps that a rank reports for each that the study asks for: of a collective, one for each size."""
+        """Steps that a rank reports per step of the study: for a collective one per message size, else one."""
         collective = self.workload.collective
         return len(collective.sizes) if collective else 1
 
@@ -192,11 +194,12 @@ class Trial:
         done = collective.operation if collective else f"{self.workload.name}.b{self.workload.batch_per_worker}"
         return f"{framework}.{done}.{workers}{network}"
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, dict[str, object]]:
         return {name: _section(getattr(self, name)) for name in self.__dataclass_fields__}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Trial:
+        """Read what `to_json` wrote."""
         cluster = dict(data["cluster"])
         if cluster["network"] is not None:
             cluster["network"] = Network.from_json(cluster["network"])
@@ -209,9 +212,12 @@ class Trial:
         )
 
 
-def _section(choice: Any) -> dict[str, Any]:
-    """As `asdict`, without its deep copies: an id is asked of every trial of a store."""
-    plain = {name: getattr(choice, name) for name in choice.__dataclass_fields__}
+_Section: TypeAlias = WorkloadChoice | FrameworkChoice | ClusterChoice | MeasureChoice | Limits
+
+
+def _section(choice: _Section) -> dict[str, object]:
+    """As `asdict` but without deep copies, because the id of every trial of a store is computed."""
+    plain: dict[str, object] = {name: getattr(choice, name) for name in choice.__dataclass_fields__}
     for name, value in plain.items():
         if isinstance(value, Network):
             plain[name] = value.to_json()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from paceline.explain.finding import Finding
 from paceline.plan import Catalog, Trial
-from paceline.recommend.candidates import Candidate, Known, set_apart
+from paceline.recommend.candidates import Basis, Candidate, set_apart
 from paceline.recommend.experiment import experiment
 from paceline.recommend.objective import Goal, Wish
 from paceline.recommend.recommendation import Advice, Choice, Recommendation
@@ -15,7 +15,7 @@ from paceline.recommend.switching import switching
 from paceline.stats.estimate import Estimate
 
 
-def advise(basis: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]] | None = None) -> Advice:
+def advise(basis: Basis, wish: Wish, findings: Mapping[str, Sequence[Finding]] | None = None) -> Advice:
     """Recommends a configuration.
 
     Args:
@@ -29,7 +29,7 @@ def advise(basis: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]] |
     return advice_of(survey(basis, wish), basis, wish, findings or {})
 
 
-def advice_of(ranking: Survey, basis: Known, wish: Wish, findings: Mapping[str, Sequence[Finding]]) -> Advice:
+def advice_of(ranking: Survey, basis: Basis, wish: Wish, findings: Mapping[str, Sequence[Finding]]) -> Advice:
     """Turns a survey into advice."""
     present, *choices = choices_of([ranking.present.trial, *(place.trial for place in ranking.ranked)], basis.catalog)
     ranked = tuple(
@@ -73,7 +73,7 @@ def _recommendation(
     choice: Choice,
     present: Choice,
     ranking: Survey,
-    basis: Known,
+    basis: Basis,
     wish: Wish,
     *,
     tied: bool,

@@ -9,17 +9,16 @@ from dataclasses import dataclass, replace
 from paceline.compare import Comparison, Fairness, Row
 from paceline.compare.runs import Runs
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.forecast.predict import LEVEL
 from paceline.plan import Catalog, Trial
 from paceline.plan.vocabulary import StrategyClass
 from paceline.spec import Study
-from paceline.stats import mean_interval, ratio_interval
-from paceline.stats.estimate import Estimate, over_runs
+from paceline.stats import LEAST_RUNS, mean_interval, ratio_interval
+from paceline.stats.estimate import MODELLED_LEVEL, Estimate
 from paceline.stats.known_by import DERIVED, MEASURED, KnownBy
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
-class Known:
+class Basis:
     """The data that a recommendation rests on; the caller collects it."""
 
     study: Study
@@ -90,7 +89,7 @@ def task(trial: Trial) -> tuple[str, str, str, str]:
     return trial.workload.graph, trial.workload.input, trial.cluster.site, trial.cluster.device
 
 
-def measured(basis: Known) -> tuple[list[Candidate], list[str]]:
+def measured(basis: Basis) -> tuple[list[Candidate], list[str]]:
     """Returns one candidate per configuration with at least two successful runs, and sentences on what was left out."""
     candidates: dict[tuple[str, str | None, str | None], Candidate] = {}
     reasons: dict[str, list[str]] = {}
@@ -125,7 +124,7 @@ def _first_of(labels: Sequence[str]) -> str:
     return labels[0] if len(labels) == 1 else f"{labels[0]} and {len(labels) - 1} more"
 
 
-def were_run(basis: Known) -> set[str]:
+def were_run(basis: Basis) -> set[str]:
     """Returns the identities of all trials that were run, including failed ones: these are not predicted."""
     return {identity(runs.trial) for runs in basis.runs if runs.measured or runs.failed}
 
@@ -138,7 +137,7 @@ def _rounds(runs: Runs) -> dict[int, float]:
 
 def interval_of(rounds: Mapping[int, float], by: KnownBy = MEASURED) -> Estimate:
     """Returns the mean over runs, with an interval of the same level as predictions have."""
-    return over_runs(mean_interval(list(rounds.values()), LEVEL), len(rounds), "samples/s", by)
+    return mean_interval(list(rounds.values()), unit="samples/s", by=by, level=MODELLED_LEVEL)
 
 
 def ratio(candidate: Candidate, reference: Candidate) -> Estimate:
@@ -149,13 +148,17 @@ def ratio(candidate: Candidate, reference: Candidate) -> Estimate:
     a, b = candidate.throughput, reference.throughput
     known_by: KnownBy = next((side.by for side in (candidate, reference) if not side.was_run), DERIVED)
     runs = min((side.n_runs for side in (a, b) if side.n_runs is not None), default=None)
-    no_ends = Estimate(value=a.value / b.value, low=None, high=None, level=LEVEL, unit="1", by=known_by, n_runs=runs)
+    no_ends = Estimate(
+        value=a.value / b.value, low=None, high=None, level=MODELLED_LEVEL, unit="1", by=known_by, n_runs=runs
+    )
     if candidate is reference:
         return replace(no_ends, low=1.0, high=1.0)
     if candidate.was_run and reference.was_run:
-        paired = ratio_interval(candidate.rounds, reference.rounds, LEVEL)
-        if paired.low is not None:
-            return over_runs(paired, paired.n_pairs or runs or 0, "1", known_by)
+        test = ratio_interval(
+            candidate.rounds, reference.rounds, by=known_by, level=MODELLED_LEVEL, least_runs=LEAST_RUNS
+        )
+        if test.spread_known:
+            return test.ratio
     if a.ends is None or b.ends is None:
         return no_ends
     # The logarithms are taken as independent and normal, with intervals of the same level.
@@ -169,7 +172,7 @@ def settings(trial: Trial, catalog: Catalog) -> dict[str, object]:
     framework, cluster = trial.framework, trial.cluster
     knobs = catalog.capabilities[framework.name].knobs
     options = catalog.site.knobs
-    changed = {
+    changed: dict[str, object] = {
         name: value
         for owner, defaults in ((framework.knobs, knobs), (cluster.lasting_options, options))
         for name, value in owner.items()

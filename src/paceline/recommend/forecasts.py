@@ -13,7 +13,7 @@ from paceline.model.forecast.predict import Prediction, conditions_for, predict,
 from paceline.model.forecast.what_if import best_bucket, changed, parse_changes
 from paceline.plan import Catalog, Trial
 from paceline.plan.vocabulary import APPROXIMATE, EXACT
-from paceline.recommend.candidates import Candidate, Known, identity, task, were_run
+from paceline.recommend.candidates import Basis, Candidate, identity, task, were_run
 from paceline.recommend.grid import grid, in_family, nearest, refused, with_knobs
 from paceline.recommend.objective import Wish
 
@@ -30,7 +30,7 @@ class Forecasts:
     """Sentences on what is not predicted, and why."""
 
 
-def forecasts(basis: Known, wish: Wish, present: Candidate) -> Forecasts:
+def forecasts(basis: Basis, wish: Wish, present: Candidate) -> Forecasts:
     """Predicts the configurations within the limits that could replace the present choice and were not run."""
     predicted: dict[str, Candidate] = {}
     left_out: list[str] = []
@@ -74,7 +74,7 @@ class _Family:
 
     calibration: Calibration
     members: Sequence[Runs]
-    basis: Known
+    basis: Basis
     run: set[str]
     """The identities of the configurations that were run."""
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.fitting.fit import family_of
 from paceline.plan import Trial
 from paceline.plan.expand import Catalog, cannot_host, cannot_train
+from paceline.plan.knob_values import KnobValues
 from paceline.recommend.objective import Bound, Within
 from paceline.spec import Network
 
@@ -93,7 +94,7 @@ def resized(trial: Trial, hosts: int, per_host: int, batch: int, network: Networ
     )
 
 
-def with_knobs(trial: Trial, knobs: Mapping[str, object], catalog: Catalog) -> Trial:
+def with_knobs(trial: Trial, knobs: KnobValues, catalog: Catalog) -> Trial:
     """Returns the trial with other values of some knobs, and the strategy class that follows from them."""
     chosen = {**trial.framework.knobs, **knobs}
     strategy_class = catalog.capabilities[trial.framework.name].class_of(trial.framework.strategy, chosen)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 from paceline.errors import PacelineError, did_you_mean
 from paceline.plan.trial import Trial
@@ -209,7 +208,9 @@ def parse_within(text: str) -> Within:
     Raises:
         PacelineError: a limit or its value is invalid.
     """
-    limits: dict[str, Any] = {}
+    counts: dict[str, Bound] = {}
+    names: dict[str, tuple[str, ...]] = {}
+    largest: dict[str, float] = {}
     words: dict[str, str] = {}
     for part in filter(None, (part.strip() for part in text.split(","))):
         sign = "<=" if "<=" in part else "="
@@ -221,28 +222,49 @@ def parse_within(text: str) -> Within:
         if name in words:
             raise PacelineError(f"--within {part!r}: {name} is given twice", hint=f"keep one of the two: {text}")
         try:
-            limits[name] = _limit(name, sign, value)
+            if not value:
+                raise ValueError(f"{name} has no value")
+            if name in NAMES:
+                names[name] = _parse_names(name, sign, value)
+            elif name in COUNTS:
+                counts[name] = _parse_bound(sign, value)
+            else:
+                largest[name] = _parse_largest(name, sign, value)
         except ValueError as error:
             raise PacelineError(f"--within {part!r}: {error}", hint=f"write it like {EXAMPLE}") from None
         words[name] = part
-    return Within(words=words, **limits)
+    return Within(
+        workers=counts.get("workers", Bound()),
+        hosts=counts.get("hosts", Bound()),
+        batch=counts.get("batch", Bound()),
+        threads=counts.get("threads", Bound()),
+        framework=names.get("framework", ()),
+        strategy=names.get("strategy", ()),
+        model=names.get("model", ()),
+        network=names.get("network", ()),
+        memory=largest.get("memory"),
+        budget=largest.get("budget"),
+        deadline=largest.get("deadline"),
+        words=words,
+    )
 
 
-def _limit(name: str, sign: str, value: str) -> Any:
-    if not value:
-        raise ValueError(f"{name} has no value")
-    if name in NAMES:
-        if sign != "=":
-            raise ValueError(f"{name} takes names: {name}=…, several separated by |")
-        return tuple(dict.fromkeys(word.strip() for word in value.split("|")))
-    if name in COUNTS:
-        numbers = tuple(_count(word) for word in value.split("|"))
-        if sign == "=":
-            return Bound(among=numbers)
-        (most,) = numbers if len(numbers) == 1 else (None,)
-        if most is None:
-            raise ValueError(f"{value!r} should be one number")
-        return Bound(most=most)
+def _parse_names(name: str, sign: str, value: str) -> tuple[str, ...]:
+    if sign != "=":
+        raise ValueError(f"{name} takes names: {name}=…, several separated by |")
+    return tuple(dict.fromkeys(word.strip() for word in value.split("|")))
+
+
+def _parse_bound(sign: str, value: str) -> Bound:
+    numbers = tuple(_count(word) for word in value.split("|"))
+    if sign == "=":
+        return Bound(among=numbers)
+    if len(numbers) > 1:
+        raise ValueError(f"{value!r} should be one number")
+    return Bound(most=numbers[0])
+
+
+def _parse_largest(name: str, sign: str, value: str) -> float:
     if sign != "<=":
         raise ValueError(f"{name} takes only a largest value: {name}<=…")
     largest = MOST[name](value)

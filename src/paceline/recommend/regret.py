@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from paceline.compare.verdicts import question
 from paceline.plan import Trial
-from paceline.recommend.candidates import Candidate, Known
+from paceline.recommend.candidates import Basis, Candidate
 from paceline.recommend.comparable import one_list
 from paceline.recommend.objective import THROUGHPUT, Wish
 from paceline.recommend.search import cannot_be_told_apart, survey
@@ -93,7 +93,7 @@ def _at_size(trial: Trial) -> str:
     return f"framework for {trial.workload.name}, {size}, batch {batch}{link}"
 
 
-def held_out(contest: str, rows: Sequence[Candidate], basis: Known, without: Callable[[str], Known]) -> Regret | None:
+def held_out(contest: str, rows: Sequence[Candidate], basis: Basis, without: Callable[[str], Basis]) -> Regret | None:
     """Returns the regret of one contest; None if fewer than two of its configurations may be ranked.
 
     Args:

@@ -9,7 +9,7 @@ from paceline.compare import Comparison
 from paceline.errors import PacelineError, SpecError, did_you_mean
 from paceline.plan import Trial
 from paceline.plan.expand import Catalog, cannot_host
-from paceline.recommend.candidates import Candidate, Known, identity, measured, ratio
+from paceline.recommend.candidates import Basis, Candidate, identity, measured, ratio
 from paceline.recommend.comparable import one_list, stands_alone
 from paceline.recommend.experiment import fitting
 from paceline.recommend.forecasts import forecasts
@@ -35,7 +35,7 @@ class Survey:
     """Sentences on what was not considered, and why."""
 
 
-def survey(basis: Known, wish: Wish) -> Survey:
+def survey(basis: Basis, wish: Wish) -> Survey:
     """Ranks everything that was measured or can be predicted.
 
     Raises:
@@ -57,7 +57,7 @@ def survey(basis: Known, wish: Wish) -> Survey:
     )
 
 
-def present_of(rows: Sequence[Candidate], wish: Wish, basis: Known) -> Candidate:
+def present_of(rows: Sequence[Candidate], wish: Wish, basis: Basis) -> Candidate:
     """Returns the measured configuration that others are compared with: as asked for, else the first of the study.
 
     Raises:
@@ -197,7 +197,7 @@ def front(ranked: Sequence[Candidate], prices: Prices) -> tuple[int, ...]:
     return tuple(place for place, candidate in enumerate(ranked) if not beaten(candidate))
 
 
-def to_try(ranking: Survey, basis: Known) -> tuple[list[Trial], list[str]]:
+def to_try(ranking: Survey, basis: Basis) -> tuple[list[Trial], list[str]]:
     """Returns the trials of a small study that tries what is best by prediction only, and why others cannot run."""
     doubtful = [
         candidate

@@ -1,6 +1,6 @@
-"""Facts: what a run was and measured, where it is kept, how it doubts itself.
+"""Records of runs: what was run and measured, what is doubtful about it, and where it is stored.
 
-Left of here we act, right of here we only compute.
+The stages before this one act; the stages after it only compute from stored records.
 """
 
 from paceline.record.attempt import last_attempts

@@ -1,8 +1,8 @@
-"""Records in one small file, to keep beside a page or send to somebody: facts as JSON lines, each series as one table.
+"""Records in one small file, to publish or to send: the facts as JSON lines, and each series as one table.
 
-A store is made for adding runs; ten times as small, this is made for reading them again. Nothing is lost: the same
-records come out, every raw sample with them. What is read is verified first, all of it: the checksum of every part, and
-that each run is the run that its id says.
+A store is made for adding runs. An archive is a tenth of its size and is only read. It contains the complete records
+with every raw sample. Everything is verified before it is used: the checksum of each part, and that each run is the one
+that its id names.
 """
 
 from __future__ import annotations
@@ -27,15 +27,19 @@ from paceline.record.store import ARCHIVE, Store
 from paceline.record.update_to_2 import facts_of_2
 
 VERSION = 2
-"""Of the archive: 2 came with checksums, and is written; 1 is read as well."""
+"""The version of the archives that are written. Version 2 added checksums; version 1 is read as well."""
 ABOUT, FACTS = "about.json", "facts.jsonl"
 RUN = "run_id"
 LEVEL = 19
-"""Of zstd: written seldom, read often."""
+"""The compression level of zstd: high, because an archive is written once and read often."""
 
 
 def write_archive(records: Sequence[Record], path: Path) -> None:
-    """All of these records; a file that is there is replaced when the new one is complete."""
+    """Writes the records to a file. A file that exists is replaced once the new one is complete.
+
+    Raises:
+        StoreError: the file cannot be written.
+    """
     part = path.with_name(f"{path.name}.part")
     lines = "\n".join(json.dumps(_facts(record)) for record in records).encode()
     tables = {f"{name}.parquet": _joined(records, name) for name in SERIES}
@@ -59,10 +63,10 @@ def write_archive(records: Sequence[Record], path: Path) -> None:
 
 
 def read_archive(path: Path) -> list[Record]:
-    """What `write_archive` wrote, this version's or an earlier one's.
+    """Returns the records of an archive that this version or an earlier one wrote.
 
     Raises:
-        StoreError: it is not there, damaged, of a later version, or not what it says.
+        StoreError: the file does not exist, is damaged or from a later version, or a run is not what its id says.
     """
     try:
         with zipfile.ZipFile(path) as file:
@@ -87,29 +91,34 @@ def read_archive(path: Path) -> list[Record]:
 
 
 def unpack_archive(path: Path, folder: Path) -> tuple[int, int]:
-    """Its records into a store, which is made if need be: (how many were added, how many were there already).
+    """Adds the records of an archive to a store, which is created if it does not exist.
+
+    Returns:
+        The number of records that were added, and the number of those that the store had already.
 
     Raises:
-        StoreError: it is no archive, or the store cannot be written.
+        StoreError: the file is not an archive, or the store cannot be written.
     """
-    found = read_archive(path)
+    records = read_archive(path)
     with Store.open(folder, create=True) as store:
-        known = {_run(record) for record in store.records(with_samples=False)}
-        new = [record for record in found if _run(record) not in known]
+        stored = {_key(record) for record in store.records(with_samples=False)}
+        new = [record for record in records if _key(record) not in stored]
         store.add_all(new, origin=ARCHIVE)
-    return len(new), len(found) - len(new)
+    return len(new), len(records) - len(new)
 
 
-def _run(record: Record) -> tuple[str, str, int, int]:
-    """By which a store knows a run."""
-    return record.trial.id, str(record.machine["id"]), record.repeat, record.attempt
+def _key(record: Record) -> tuple[str, str, int, int]:
+    """Returns the values that identify a run in a store."""
+    return record.trial.id, record.machine["id"], record.repeat, record.attempt
 
 
 def _verify(path: Path, parts: Mapping[str, bytes], about: Mapping[str, Any]) -> None:
-    """Every part is the one that was written; archives of version 1 have nothing but what a ZIP file checks by itself.
+    """Checks that every part is the one that was written.
+
+    Archives of version 1 have no checksums of their own; for them only the checks of the ZIP format apply.
 
     Raises:
-        StoreError: one is not, or is missing.
+        StoreError: a part is damaged or missing.
     """
     for name, checksum in about["checksums"].items() if about["version"] > 1 else ():
         if name not in parts or checksum_of(parts[name]) != checksum:
@@ -119,24 +128,24 @@ def _verify(path: Path, parts: Mapping[str, bytes], about: Mapping[str, Any]) ->
 
 
 def _verify_runs(path: Path, records: Sequence[Record]) -> None:
-    """Each run is the one that its id says, and is there once.
+    """Checks that each run is the one that its id names, and that no run occurs twice.
 
     Raises:
-        StoreError: one is not.
+        StoreError: a run has another id, or occurs twice.
     """
-    times = Counter(_run(record) for record in records)
+    times = Counter(_key(record) for record in records)
     for record in records:
-        said = f"{record.trial.id}.r{record.repeat}.a{record.attempt}"
-        # An imported profile has a suffix of its own: nobody knows which machine it was.
-        if record.run_id.partition("@")[0] != said or times[_run(record)] > 1:
+        expected_id = f"{record.trial.id}.r{record.repeat}.a{record.attempt}"
+        # The id of an imported profile has a suffix, because the machine that it was measured on is unknown.
+        if record.run_id.partition("@")[0] != expected_id or times[_key(record)] > 1:
             raise StoreError(
                 f"{path}: the run {record.run_id} in it is not what its id says, or is there twice; nothing was read",
                 hint="write it again where its records are: paceline export --format archive",
             )
 
 
-def _facts(record: Record) -> dict[str, Any]:
-    """With the columns of its tables: of runs put together, each has those of all."""
+def _facts(record: Record) -> dict[str, object]:
+    """Returns the facts of a record with the columns of its tables: a joined table has the columns of all runs."""
     columns = {name: table.column_names for name in SERIES if (table := getattr(record, name)) is not None}
     return {**record.to_json(), "columns": columns}
 
@@ -153,13 +162,13 @@ def _joined(records: Iterable[Record], name: str) -> bytes | None:
 
 
 def _runs_of(content: bytes | None) -> dict[str, pa.Table]:
-    """Run id → its rows."""
+    """Returns run id → its rows of a table."""
     if content is None:
         return {}
     whole = pq.read_table(io.BytesIO(content))
     runs = whole[RUN].combine_chunks().dictionary_encode()
     names, places = runs.dictionary.to_pylist(), np.asarray(runs.indices)
-    # Rows of a run side by side, in their order: each run is then a slice, however many there are.
+    # After a stable sort by run, the rows of each run are one slice in their original order.
     whole = whole.take(np.argsort(places, kind="stable"))
     counts = np.bincount(places, minlength=len(names))
     starts = np.cumsum(counts) - counts

@@ -1,9 +1,9 @@
-"""Numbers check themselves before they are stored: what a run claims against what can be true.
+"""Checks the numbers of a run before they are stored: whether they can be true, and what is doubtful about them.
 
-Pure: a record in, doubts out, each with a stable code, the number seen and what to do about it. A doubt
-never changes or hides a number; it is kept and shown with it. Codes that start with "impossible-" mean
-that the measurement contradicts itself. Runs that did not end well already say so in their outcome, and
-runs in law time are asked nothing about the machine they happened to be on.
+Pure: takes a record and returns doubts, each with a stable code, the number that was seen and what to do about it. A
+doubt never changes or hides a number; it is stored and shown with it. Codes that start with "impossible-" mean that the
+measurement contradicts itself. Runs that did not end well say so in their outcome and are not checked. Simulated runs
+are not checked against the machine that they ran on.
 """
 
 from __future__ import annotations
@@ -31,74 +31,72 @@ from paceline.record.summary import (
 from paceline.stats import drift, relative_spread
 
 ARITHMETIC_TOLERANCE = 0.01
-"""Sums of the same clock readings agree to rounding; one per cent leaves room for phases that were derived
-from separate executables, and is what we promise of our instrumentation."""
+"""Sums of the same clock readings agree up to rounding. One per cent leaves room for phases that were derived from
+separate executables, and is the overhead that we promise for our instrumentation."""
 
 CLOCK_S = 1e-6
-"""A clock reading and its call cost up to a microsecond; it bounds what adding laps can be off by, per
-phase."""
+"""Reading a clock takes up to a microsecond; a sum of phases can be off by this much per phase."""
 
 UTILISATION_TOLERANCE = 0.02
-"""Kernels without precise accounting charge CPU time in ticks of 1 to 10 ms: up to a fiftieth of a run of
-a second."""
+"""Kernels without precise accounting count CPU time in ticks of 1 to 10 ms, which is up to 2 % of a run of one
+second."""
 
 TICK_S = 0.01
-"""The longest scheduler tick in use (100 Hz): in a very short run one tick alone exceeds the tolerance."""
+"""The longest scheduler tick in use (100 Hz). In a very short run a single tick exceeds the relative tolerance."""
 
 SPREAD_LIMIT = 0.10
-"""Steps of training repeat the same work; pyperf's long-standing limit for an unstable benchmark is the
-same 10 %."""
+"""Training steps repeat the same work; pyperf calls a benchmark unstable above the same 10 %."""
 
 DRIFT_LIMIT = 0.05
-"""A change over the run below 5 % is within what run means differ by on a quiet machine (4 to 5 % were
-measured)."""
+"""On a quiet machine the means of runs were measured to differ by 4 to 5 %, so a smaller change within a run is not
+reported."""
 
 DRIFT_P = 0.01
-"""Correlated steps make the p value too small, so a stricter level than the usual 5 %."""
+"""Stricter than the usual 5 %, because correlated steps make the p value too small."""
 
 DERIVED_LIMIT = 0.2
-"""Of the step. Programs run in turn find colder caches than a step that repeats, and each has its own noise: twice what
-step times may spread by."""
+"""The largest deviation of derived phases, as a share of the step. It is twice SPREAD_LIMIT, because programs that run
+in turn find colder caches than a repeated step and each has noise of its own."""
 
 MIN_STEPS = 10
-"""With fewer steps one disturbed step moves the mean by more than a tenth of the disturbance."""
+"""With fewer steps, one disturbed step changes the mean by more than a tenth of the disturbance."""
 
 MIN_TREND_STEPS = 10
-"""Kendall's test on fewer points hardly ever reaches its level, and a slope through them is luck."""
+"""With fewer points Kendall's test hardly ever reaches its level, and the slope is mostly noise."""
 
 GAP_LIMIT = 0.05
-"""Between blocks ranks only synchronise and write one line; more time outside steps than 5 % is somebody's
-work."""
+"""Between blocks of steps ranks only synchronise and write one line. If more than 5 % of the time is outside of steps,
+the program does other work there."""
 
 Numbers = tuple[Record, pa.Table, RunSummary]
-"""What a check of samples may look at: the record, its measured rows, what was derived from them."""
+"""The input of a check of samples: the record, its measured rows, and the summary of them."""
 
 
 def check(record: Record) -> tuple[Doubt, ...]:
-    """Every doubt about this run's numbers, worst first; those it already carries are not repeated."""
-    found: list[Doubt] = []
+    """Returns every doubt about the numbers of a run, worst first, without those that the record has already."""
+    doubts: list[Doubt] = []
     if record.ok:
-        found += _identity(record)
+        doubts += _identity(record)
         measured, summary = measured_samples(record), summarize(record)
         if measured is None or summary is None:
-            found.append(_unusable(record))
+            doubts.append(_unusable(record))
         else:
-            for one in CHECKS if record.trial.workload.collective is None else CHECKS_OF_COLLECTIVES:
-                found += one((record, measured, summary))
+            for check_numbers in CHECKS if record.trial.workload.collective is None else CHECKS_OF_COLLECTIVES:
+                doubts += check_numbers((record, measured, summary))
             if not record.trial.framework.simulated:
-                found += machine_doubts(record, measured)
-                found += site_doubts(record)
+                doubts += machine_doubts(record, measured)
+                doubts += site_doubts(record)
     if record.trial.framework.simulated:
-        found.append(
+        doubts.append(
             Doubt(
                 code="simulated",
                 message="times are drawn from a law, not measured",
                 hint="measure for real: take a framework, or a knob of this one, that does not draw its times",
             )
         )
-    known = {doubt.code for doubt in record.doubts}
-    fresh = [doubt for doubt in found if doubt.code not in known]
-    return tuple(sorted(fresh, key=lambda doubt: not doubt.code.startswith("impossible-")))
+    stored = {doubt.code for doubt in record.doubts}
+    new = [doubt for doubt in doubts if doubt.code not in stored]
+    return tuple(sorted(new, key=lambda doubt: not doubt.code.startswith("impossible-")))
 
 
 def _unusable(record: Record) -> Doubt:
@@ -169,9 +167,7 @@ def _steps(numbers: Numbers) -> Iterator[Doubt]:
 
 
 def _throughput(numbers: Numbers) -> Iterator[Doubt]:
-    """Batch ÷ step time against the clock: steps of a rank follow each other, so none starts before the last
-    ended.
-    """
+    """Checks batch ÷ step time against the clock: the steps of a rank must not overlap, nor leave long gaps."""
     record, measured, _ = numbers
     rank, start, wall = (floats(measured, name) for name in ("rank", "start_s", "wall_s"))
     for r in np.unique(rank):
@@ -186,7 +182,7 @@ def _throughput(numbers: Numbers) -> Iterator[Doubt]:
                 hint=_REPORT,
             )
             return
-        # Before each collective by itself ranks meet, and that is in no step on purpose.
+        # Ranks synchronise before each stand-alone collective; that time is left out of the steps on purpose.
         if span - claimed > GAP_LIMIT * span and record.trial.workload.collective is None:
             yield Doubt(
                 code="gaps",
@@ -228,7 +224,7 @@ def _phases(numbers: Numbers) -> Iterator[Doubt]:
 
 
 def _derived(numbers: Numbers) -> Iterator[Doubt]:
-    """What was derived of a fused step against the step that was measured."""
+    """Checks the phases that were derived for a fused step against the measured step."""
     record, _, summary = numbers
     derived = derived_of(record.ranks)
     if derived is None:
@@ -250,7 +246,7 @@ def _derived(numbers: Numbers) -> Iterator[Doubt]:
 
 
 def _rank_sums(numbers: Numbers) -> Iterator[Doubt]:
-    """Σ ranks = global: ranks that exchange in every step are never more than one step apart."""
+    """Checks that throughputs of ranks add up: ranks that exchange in every step are at most one step apart."""
     record, measured, _ = numbers
     if record.trial.ranks < 2 or record.trial.framework.strategy_class != EXACT:
         return
@@ -279,13 +275,13 @@ def _utilisation(numbers: Numbers) -> Iterator[Doubt]:
         budget = cores.get(int(r), record.trial.cluster.threads_per_worker)
         seconds, used = float(wall[rank == r].sum()), float(cpu[rank == r].sum())
         if used > seconds * budget * (1 + UTILISATION_TOLERANCE) + TICK_S * budget:
-            said = f"rank {r:.0f} used {used / seconds / budget:.0%} of its {budget} core(s)"
+            usage = f"rank {r:.0f} used {used / seconds / budget:.0%} of its {budget} core(s)"
             if int(r) in pinned:
-                yield Doubt(code="impossible-utilisation", message=f"{said}, to which it is pinned", hint=_REPORT)
+                yield Doubt(code="impossible-utilisation", message=f"{usage}, to which it is pinned", hint=_REPORT)
             else:
                 yield Doubt(
                     code="over-budget",
-                    message=f"{said}: it is not pinned, and the comparison is not one of equal budgets",
+                    message=f"{usage}: it is not pinned, and the comparison is not one of equal budgets",
                     hint="give the framework threads_per_worker threads, or run it where ranks can be pinned",
                 )
             return
@@ -348,7 +344,7 @@ CHECKS: tuple[Callable[[Numbers], Iterator[Doubt]], ...] = (
     _spread,
     _derived,
 )
-"""In the order in which their doubts are shown."""
+"""The checks of training runs, in the order in which their doubts are shown."""
 CHECKS_OF_COLLECTIVES = (_throughput, _phases, _utilisation, _ranks, _steps)
-"""Of operations that train nothing. Steps of different sizes spread by what they are, and ranks that only send are done
-before those that receive."""
+"""The checks of stand-alone collectives. Their step times differ with the message size, and ranks that only send finish
+before those that receive, so the spread and the sums over ranks are not checked."""

@@ -1,4 +1,4 @@
-"""Doubts about runs whose series files are gone, or are not what was written."""
+"""Doubts about runs whose series files are missing or damaged."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ _UNUSABLE: dict[tuple[str, str], DoubtCode] = {
 
 
 def unusable_series(name: str, path: str, state: str) -> Doubt:
-    """What is wrong with a series of a run whose numbers are left out for it."""
-    said = "is not what was written: its checksum differs" if state == DAMAGED else "is missing"
+    """Returns the doubt about a run that has no numbers because one of its series cannot be used."""
+    problem = "is not what was written: its checksum differs" if state == DAMAGED else "is missing"
     return Doubt(
         code=_UNUSABLE[name, state],
-        message=f"{path} {said}, so this run has no {name} to derive numbers from",
+        message=f"{path} {problem}, so this run has no {name} to derive numbers from",
         hint="restore the file from a backup, or measure again in another store: --store DIR",
     )

@@ -1,7 +1,6 @@
-"""The SQLite file of a store: how it is opened, made and updated, and what its troubles mean to a person.
+"""The SQLite file of a store: how it is opened, created and updated, and how its errors are explained to a user.
 
-Knows nothing of records. Every error that leaves here says what happened, that nothing was lost, and what to
-type.
+Knows nothing about records. Every error says what happened, whether anything was lost, and what to type next.
 """
 
 from __future__ import annotations
@@ -20,7 +19,7 @@ from paceline.record.sample_files import SAMPLES, SERIES
 FACTS = "facts.sqlite"
 
 BUSY_TIMEOUT_S = 30.0
-"""A write holds the lock for a few milliseconds; who waits longer than this waits for something broken."""
+"""A write holds the lock for a few milliseconds, so a longer wait means that another process hangs."""
 
 
 _FULL = ("full", "disk i/o error")
@@ -28,15 +27,15 @@ _DAMAGED = ("malformed", "not a database", "corrupt")
 
 
 def is_store(folder: Path) -> bool:
-    """Whether there is a store, be it one whose making was interrupted: opening then finishes it."""
+    """Whether the folder contains a store. One whose creation was interrupted counts; opening it completes it."""
     return (folder / FACTS).exists() or (folder / SAMPLES).is_dir()
 
 
 def open_database(folder: Path, *, create: bool) -> tuple[sqlite3.Connection, bool]:
-    """The facts of a store, of the current schema, and whether they can be written.
+    """Returns a connection to the facts of a store, updated to the current schema, and whether they can be written.
 
     Raises:
-        StoreError: there is none, it cannot be read or written, is damaged, too new or too old.
+        StoreError: there is no store, or it cannot be read or written, is damaged, too new or too old.
     """
     facts = folder / FACTS
     with explained(folder):
@@ -60,7 +59,7 @@ def open_database(folder: Path, *, create: bool) -> tuple[sqlite3.Connection, bo
 
 @contextmanager
 def explained(folder: Path) -> Iterator[None]:
-    """Turn what the system and SQLite say into what happened and what to type next."""
+    """Turns errors of the system and of SQLite into a StoreError that says what happened and what to type next."""
     try:
         yield
     except (PermissionError, FileExistsError, NotADirectoryError) as error:
@@ -68,17 +67,17 @@ def explained(folder: Path) -> Iterator[None]:
     except OSError as error:
         raise _full(folder, error) from error
     except sqlite3.Error as error:
-        said = str(error).lower()
-        if any(word in said for word in _DAMAGED):
+        message = str(error).lower()
+        if any(word in message for word in _DAMAGED):
             raise _damaged(folder, error) from error
-        if any(word in said for word in _FULL):
+        if any(word in message for word in _FULL):
             raise _full(folder, error) from error
-        if "locked" in said or "busy" in said:
+        if "locked" in message or "busy" in message:
             raise StoreError(
                 f"{folder}: another process has been writing for {BUSY_TIMEOUT_S:.0f} s",
                 hint=f"wait for it or see who it is: fuser {folder / FACTS}",
             ) from error
-        if "readonly" in said or "unable to open" in said:
+        if "readonly" in message or "unable to open" in message:
             raise not_writable(folder, error) from error
         raise _damaged(folder, error) from error
 
@@ -91,9 +90,9 @@ def _no_store(folder: Path) -> StoreError:
 
 
 def not_writable(folder: Path, error: BaseException | None = None) -> StoreError:
-    said = f" ({error})" if error else ""
+    reason = f" ({error})" if error else ""
     return StoreError(
-        f"{folder}: the store cannot be written{said}",
+        f"{folder}: the store cannot be written{reason}",
         hint="use another place: --store DIR (or PACELINE_STORE)",
     )
 
@@ -115,7 +114,7 @@ def _damaged(folder: Path, error: BaseException) -> StoreError:
 def _connect(facts: Path, *, writable: bool) -> sqlite3.Connection:
     if writable:
         return sqlite3.connect(facts, timeout=BUSY_TIMEOUT_S, isolation_level=None)
-    # Where nothing can be written, neither can WAL's index; without a log there is nothing in it to miss.
+    # SQLite cannot write the index of the log here either. If the log is empty, the file can be read without it.
     log = facts.with_name(facts.name + "-wal")
     mode = "mode=ro" if log.exists() and log.stat().st_size else "immutable=1"
     return sqlite3.connect(f"{facts.absolute().as_uri()}?{mode}", uri=True, isolation_level=None)
@@ -132,14 +131,14 @@ def _prepare(connection: sqlite3.Connection, folder: Path, *, writable: bool) ->
         return
     version = migrate.stored_version(connection)
     if version is not None:
-        # Asked before anything is changed: a store from the future is left exactly as it is.
+        # This is checked before anything is changed, so that a store from a later version is left as it is.
         migrate.check_version(version, folder)
     connection.execute("PRAGMA journal_mode = WAL")
     connection.execute("PRAGMA synchronous = FULL")
     connection.execute("PRAGMA foreign_keys = ON")
     if version is None:
         connection.execute("BEGIN IMMEDIATE")
-        # Another process may have made it while we waited for the lock.
+        # Another process may have created the tables while this one waited for the lock.
         if migrate.stored_version(connection) is None:
             migrate.create_tables(connection)
         connection.execute("COMMIT")

@@ -1,4 +1,4 @@
-"""Every code of a doubt or a warning of a row: stable words that docs/concepts/measuring.md explains."""
+"""The codes of doubts about runs and of warnings of rows. They are stable; docs/concepts/measuring.md explains them."""
 
 from __future__ import annotations
 

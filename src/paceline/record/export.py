@@ -1,8 +1,7 @@
-"""Records as tables and files for other programs: one row per run, or one row per sample. Derived, never
-stored.
+"""Records as tables and files for other programs: one row per run, or one row per sample.
 
-The flat columns of a run are named here once; CSV, Parquet, DuckDB's `runs` and the Python API's data
-frames all show the same ones. Knows nothing of the store.
+The flat columns of a run are defined only here; CSV, Parquet, the view `runs` of DuckDB and the data frames of the
+Python API all have the same ones. Knows nothing about the store.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 import pyarrow.csv as pa_csv
@@ -36,7 +34,7 @@ MAIN_TRIAL_COLUMNS = (
     "workers",
     "threads_per_worker",
 )
-"""What tells trials apart at a glance; repeated on every row of the long table of samples."""
+"""The columns that identify a trial at a glance; they are repeated on every row of the table of samples."""
 
 _PLAIN_SUMMARY = (
     "throughput",
@@ -57,8 +55,8 @@ _PLAIN_SUMMARY = (
 )
 
 
-def trial_columns(trial: Trial) -> dict[str, Any]:
-    """A trial as flat columns; knobs as `knob.<name>`, model options as `option.<name>`."""
+def trial_columns(trial: Trial) -> dict[str, object]:
+    """Returns a trial as flat columns, with knobs as `knob.<name>` and model options as `option.<name>`."""
     workload, framework, cluster, measure = trial.workload, trial.framework, trial.cluster, trial.measure
     return {
         "framework": framework.name,
@@ -88,8 +86,8 @@ def trial_columns(trial: Trial) -> dict[str, Any]:
     }
 
 
-def run_columns(record: Record) -> dict[str, Any]:
-    """A run as one flat row: ids, trial, outcome, derived numbers, warnings (codes, separated by spaces)."""
+def run_columns(record: Record) -> dict[str, object]:
+    """Returns a run as one flat row: ids, trial, outcome, derived numbers and the codes of its warnings."""
     versions = [rank.framework_version for rank in record.ranks if rank.framework_version]
     return {
         "run_id": record.run_id,
@@ -97,7 +95,7 @@ def run_columns(record: Record) -> dict[str, Any]:
         "study": record.study,
         "repeat": record.repeat,
         "attempt": record.attempt,
-        "machine_id": record.machine.get("id"),
+        "machine_id": record.machine["id"],
         "started": record.started,
         "elapsed_s": record.elapsed_s,
         "outcome": record.outcome.kind.value,
@@ -113,20 +111,26 @@ def run_columns(record: Record) -> dict[str, Any]:
 
 
 def runs_table(records: Sequence[Record]) -> pa.Table:
-    """One row per run, in the order given; columns that some runs lack are null there."""
+    """Returns a table with one row per run, in the given order; a column that a run lacks is null there."""
     return table_of([run_columns(record) for record in records])
 
 
 def samples_table(records: Sequence[Record]) -> pa.Table:
-    """All samples in one long table: which run, the main columns of its trial, then the raw columns."""
+    """Returns all samples as one table: the run, the main columns of its trial, then the raw columns."""
     tables = []
     for record in records:
         if record.samples is None:
             continue
         flat = trial_columns(record.trial)
-        facts = {"run_id": record.run_id, "trial_id": record.trial.id, "machine_id": record.machine.get("id")}
-        facts |= {"repeat": record.repeat, "attempt": record.attempt, "phases_by": record.phases_by}
-        facts |= {name: flat[name] for name in MAIN_TRIAL_COLUMNS}
+        facts: dict[str, object] = {
+            "run_id": record.run_id,
+            "trial_id": record.trial.id,
+            "machine_id": record.machine["id"],
+            "repeat": record.repeat,
+            "attempt": record.attempt,
+            "phases_by": record.phases_by,
+            **{name: flat[name] for name in MAIN_TRIAL_COLUMNS},
+        }
         n = record.samples.num_rows
         columns = {name: pa.array([value] * n) for name, value in facts.items()}
         columns |= {name: record.samples[name] for name in record.samples.column_names}
@@ -134,31 +138,33 @@ def samples_table(records: Sequence[Record]) -> pa.Table:
     return pa.concat_tables(tables, promote_options="permissive") if tables else pa.table({})
 
 
-def table_of(rows: Sequence[Mapping[str, Any]]) -> pa.Table:
-    """Rows with differing keys as a table; a column of mixed kinds becomes text."""
+def table_of(rows: Sequence[Mapping[str, object]]) -> pa.Table:
+    """Returns a table of rows that may have different keys; a column of mixed types becomes text."""
     names = list(dict.fromkeys(name for row in rows for name in row))
-    # Phases and knobs of a later row belong beside those of the first, not behind its warnings.
+    # The phases and knobs of a later row are placed next to those of the first row, not after its warnings.
     order = {name: (_place(name, names), position) for position, name in enumerate(names)}
     return pa.table({name: _column([row.get(name) for row in rows]) for name in sorted(names, key=order.__getitem__)})
 
 
 def to_csv(records: Sequence[Record]) -> str:
-    """One row per run, with a header."""
+    """Returns CSV with a header and one row per run."""
     sink = pa.BufferOutputStream()
     pa_csv.write_csv(runs_table(records), sink)
     return str(sink.getvalue().to_pybytes().decode())
 
 
-def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, Any]:
-    """The records complete, each with its derived `summary`; raw columns too when asked for.
+def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, object]:
+    """Returns the complete records for `json.dumps`, each with its derived `summary`; NaN and infinity become None.
 
-    Ready for `json.dumps`: numbers that JSON has no word for (NaN, infinity) are None.
+    Args:
+        records: the records.
+        samples: include the raw samples and layer times.
     """
     rows = []
     for record in records:
         row = record.to_json() | {"trial_id": record.trial.id, "summary": None, "series": _series(record)}
         if record.meter is not None:
-            row["resources"] = {**row["resources"], "samples": meter_looks(record.meter)}
+            row["resources"] = {**record.resources, "samples": meter_looks(record.meter)}
         summary = summarize(record)
         if summary is not None:
             row["summary"] = _summary_json(summary)
@@ -167,12 +173,11 @@ def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, An
             row["layers"] = None if record.layers is None else record.layers.to_pydict()
             row["output"] = None if record.output is None else record.output.to_pydict()
         rows.append(row)
-    plain: dict[str, Any] = _finite({"records": rows})
-    return plain
+    return {"records": [_finite(row) for row in rows]}
 
 
 def write_parquet(records: Sequence[Record], path: Path) -> None:
-    """All samples of the records in one file.
+    """Writes all samples of the records to one Parquet file.
 
     Raises:
         StoreError: the file cannot be written.
@@ -183,7 +188,7 @@ def write_parquet(records: Sequence[Record], path: Path) -> None:
 
 
 def write_text(text: str, path: Path) -> None:
-    """What `to_csv` or JSON made, as a file.
+    """Writes text to a file that the user named.
 
     Raises:
         StoreError: the file cannot be written.
@@ -192,10 +197,10 @@ def write_text(text: str, path: Path) -> None:
 
 
 def write_bytes(content: bytes, path: Path) -> None:
-    """A file that the user named.
+    """Writes bytes to a file that the user named.
 
     Raises:
-        StoreError: it cannot be written; the hint says what to type.
+        StoreError: the file cannot be written; the hint says what to type.
     """
     try:
         path.write_bytes(content)
@@ -204,10 +209,10 @@ def write_bytes(content: bytes, path: Path) -> None:
 
 
 def make_folder(path: Path) -> None:
-    """A folder that the user named, for several files.
+    """Creates a folder that the user named, with its parents.
 
     Raises:
-        StoreError: it cannot be made.
+        StoreError: the folder cannot be created.
     """
     try:
         path.mkdir(parents=True, exist_ok=True)
@@ -216,6 +221,7 @@ def make_folder(path: Path) -> None:
 
 
 def how_to_write(path: Path) -> str:
+    """Returns a hint on how to make a path writable."""
     if not path.parent.exists():
         return f"make its folder first: mkdir -p {shlex.quote(str(path.parent))}"
     if path.is_dir():
@@ -223,7 +229,7 @@ def how_to_write(path: Path) -> str:
     return "name another file, in a folder where you may write"
 
 
-def _summary_columns(summary: RunSummary | None) -> dict[str, Any]:
+def _summary_columns(summary: RunSummary | None) -> dict[str, object]:
     if summary is None:
         return dict.fromkeys(_PLAIN_SUMMARY)
     return {
@@ -235,8 +241,8 @@ def _summary_columns(summary: RunSummary | None) -> dict[str, Any]:
     }
 
 
-def _series(record: Record) -> dict[str, dict[str, Any]]:
-    """Series → its rows, and the checksum of the file in which the store keeps it; null of a run that is in none."""
+def _series(record: Record) -> dict[str, dict[str, object]]:
+    """Returns series → its rows and the checksum of its file in the store; None if the run is not in a store."""
     return {
         name: {"rows": table.num_rows, "checksum": file.checksum if (file := file_of(record, name)) else None}
         for name in SERIES
@@ -244,7 +250,7 @@ def _series(record: Record) -> dict[str, dict[str, Any]]:
     }
 
 
-def _summary_json(summary: RunSummary) -> dict[str, Any]:
+def _summary_json(summary: RunSummary) -> dict[str, object]:
     plain = {name: getattr(summary, name) for name in summary.__dataclass_fields__ if name != "lockstep"}
     plain["phases"] = {name: phase.seconds for name, phase in summary.phases.items()}
     plain["phase_shares"] = {name: phase.share for name, phase in summary.phases.items()}
@@ -252,8 +258,8 @@ def _summary_json(summary: RunSummary) -> dict[str, Any]:
     return plain
 
 
-def _scalar(value: Any) -> Any:
-    """A cell holds one value; what has parts is written as JSON."""
+def _scalar(value: object) -> object:
+    """Returns the value of a cell; a value with parts is written as JSON."""
     return json.dumps(value, default=str) if isinstance(value, (Mapping, list, tuple)) else value
 
 
@@ -264,14 +270,14 @@ def _place(name: str, names: Sequence[str]) -> int:
     return next(i for i, other in enumerate(names) if other.startswith(f"{family}."))
 
 
-def _column(values: list[Any]) -> pa.Array:
+def _column(values: list[object]) -> pa.Array:
     try:
         return pa.array(values)
     except (pa.ArrowInvalid, pa.ArrowTypeError):
         return pa.array([None if v is None else v if isinstance(v, str) else json.dumps(v) for v in values])
 
 
-def _finite(value: Any) -> Any:
+def _finite(value: object) -> object:
     if isinstance(value, float):
         return value if math.isfinite(value) else None
     if isinstance(value, Mapping):

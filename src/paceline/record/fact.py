@@ -1,7 +1,7 @@
 """How one reported fact is described and read: a descriptor with its reader, unit and meaning, and the readers.
 
-What is reported is foreign data: a value that cannot be read as the fact's type counts as not reported. Knows no fact
-by name; the list is `facts`.
+Reported values are foreign data: a value that cannot be read as the type of the fact counts as not reported. The facts
+themselves are listed in `facts`.
 """
 
 from __future__ import annotations
@@ -9,26 +9,26 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, Literal, Protocol, TypedDict, TypeVar, overload
+from typing import Generic, Literal, Protocol, TypedDict, TypeVar, overload
 
-T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 Use = Literal["stages", "proof", "kept"]
-"""Who reads a fact: stages right of the record; the fairness proof only; nobody of ours, it is kept for people."""
+"""Who reads a fact: the stages after the record, only the fairness proof, or only people who look at the record."""
 
 
 class Reported(Protocol):
-    """A set of facts as it was stored."""
+    """A set of stored facts."""
 
     @property
-    def stored(self) -> Mapping[str, Any]: ...
+    def stored(self) -> Mapping[str, object]: ...
 
 
-class Fact(Generic[T]):
-    """One fact, read from what is stored each time it is asked for; None where it was not reported or not readable."""
+class Fact(Generic[T_co]):
+    """One fact. Its value is read from the stored facts at each access; None if it is missing or unreadable."""
 
     def __init__(
         self,
-        read: Callable[[object], T | None],
+        read: Callable[[object], T_co | None],
         meaning: str,
         *,
         unit: str = "",
@@ -36,15 +36,15 @@ class Fact(Generic[T]):
         formerly: str = "",
         by_host: bool = False,
     ) -> None:
-        """Describe a fact.
+        """Describes a fact.
 
         Args:
-            read: from the stored value to the fact's type.
+            read: converts the stored value to the type of the fact.
             meaning: one sentence for the protocol page.
-            unit: of a number; "" where it has none.
-            use: who reads it.
-            formerly: the key under which workers sent it before; records with that key are still understood.
-            by_host: whether the host adds it to what the rank sends.
+            unit: the unit of a number; "" if it has none.
+            use: who reads the fact.
+            formerly: the key that earlier workers used; records with that key are still understood.
+            by_host: whether the host adds the fact to those that the rank sends.
         """
         self.read = read
         self.meaning = meaning
@@ -58,10 +58,10 @@ class Fact(Generic[T]):
         self.name = name
 
     @overload
-    def __get__(self, instance: None, owner: type) -> Fact[T]: ...
+    def __get__(self, instance: None, owner: type) -> Fact[T_co]: ...
     @overload
-    def __get__(self, instance: Reported, owner: type) -> T | None: ...
-    def __get__(self, instance: Reported | None, owner: type) -> Fact[T] | T | None:
+    def __get__(self, instance: Reported, owner: type) -> T_co | None: ...
+    def __get__(self, instance: Reported | None, owner: type) -> Fact[T_co] | T_co | None:
         if instance is None:
             return self
         value = instance.stored.get(self.name)
@@ -70,8 +70,8 @@ class Fact(Generic[T]):
         return None if value is None else self.read(value)
 
 
-def facts_of(owner: type) -> list[Fact[Any]]:
-    """All facts that a class describes, in the order of its source."""
+def facts_of(owner: type) -> list[Fact[object]]:
+    """Returns all facts that a class describes, in the order of its source."""
     return [value for value in vars(owner).values() if isinstance(value, Fact)]
 
 
@@ -98,14 +98,14 @@ def text_or_flag(value: object) -> str | bool | None:
 
 
 def numbers(value: object) -> tuple[float, ...] | None:
-    """A list of numbers, which may be infinite or NaN: the loss of a training that diverged is one."""
+    """Returns a list of numbers. They may be infinite or NaN, as the loss of a training that diverged."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, (int, float)) for item in value):
         return None
     return tuple(map(float, value))
 
 
 def rows(value: object) -> tuple[tuple[float, ...], ...] | None:
-    """A list of lists of numbers."""
+    """Returns a list of lists of numbers."""
     if not isinstance(value, (list, tuple)):
         return None
     read = [numbers(item) for item in value]
@@ -116,24 +116,29 @@ def texts(value: object) -> tuple[str, ...] | None:
     return tuple(map(str, value)) if isinstance(value, (list, tuple)) else None
 
 
-def mapping(value: object) -> Mapping[str, Any] | None:
+def mapping(value: object) -> Mapping[str, object] | None:
     return value if isinstance(value, Mapping) else None
 
 
+def section(facts: Mapping[str, object], name: str) -> Mapping[str, object]:
+    """Returns the facts that are grouped under a name; {} if there are none."""
+    return mapping(facts.get(name)) or {}
+
+
 class TensorEvidence(TypedDict):
-    """What a proof run shows of one tensor."""
+    """What a proof run reports about one tensor."""
 
     norm: float
     sketch: Sequence[float]
-    """Products with fixed random vectors."""
+    """The products of the tensor with fixed random vectors."""
 
 
 Tensors = Mapping[str, TensorEvidence]
-"""Name of a tensor → what is shown of it."""
+"""Name of a tensor → what a proof run reports about it."""
 
 
 class RoundingEvidence(TypedDict):
-    """What one float32 training of the reference shows."""
+    """What one float32 training of the reference reports."""
 
     gradients: Tensors
     weights: Tensors
@@ -142,57 +147,57 @@ class RoundingEvidence(TypedDict):
 
 
 def evidence_of(value: object) -> Mapping[str, Tensors] | None:
-    """Written by our own worker, and as large as a model has tensors: taken as it is."""
+    """Returns the evidence unchecked: our own worker wrote it, and it is as large as the model has tensors."""
     return value if isinstance(value, Mapping) else None
 
 
 def roundings_of(value: object) -> tuple[RoundingEvidence, ...] | None:
-    """As `evidence_of`."""
+    """Returns the evidence of the roundings, unchecked as in `evidence_of`."""
     if not isinstance(value, (list, tuple)) or not all(isinstance(item, Mapping) for item in value):
         return None
     return tuple(value)
 
 
 DerivedBy = Literal["differences", "operators", "timers"]
-"""How the inside of a fused step was derived: differences of separate executables; operators of a profile; timers of
-further steps, taken apart on purpose."""
+"""How the phases of a fused step were derived: from differences of separate executables, from the operators of a
+profile, or from timers of further steps that were not fused."""
 DERIVED_BY: tuple[DerivedBy, ...] = ("differences", "operators", "timers")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class DerivedPhases:
-    """What one rank says is inside its fused step."""
+    """The phases of a fused step as one rank derived them."""
 
     by: DerivedBy
     seconds: Mapping[str, float]
     """Phase → seconds per step."""
     step_s: float | None
-    """The whole fused step at the time of deriving; None: not known."""
+    """The duration of the whole fused step when its phases were derived; None if it is unknown."""
 
 
 def derived_phases(value: object) -> DerivedPhases | None:
     if not isinstance(value, Mapping) or not isinstance(value.get("seconds"), Mapping):
         return None
     read = {str(name): number(seconds) for name, seconds in value["seconds"].items()}
-    seconds = {name: found for name, found in read.items() if found is not None}
-    # The first adapter that derived phases did so by differences and had no word for it.
-    told = value.get("by", "differences")
-    by = next((known for known in DERIVED_BY if known == told), None)
+    seconds = {name: duration for name, duration in read.items() if duration is not None}
+    # The first adapter that derived phases used differences and did not report how.
+    reported_by = value.get("by", "differences")
+    by = next((way for way in DERIVED_BY if way == reported_by), None)
     if by is None or not seconds:
         return None
     step_s = number(value.get("step_s"))
     if step_s is None and by == "differences":
-        # Differences add up to the whole by construction; operators need not.
+        # Differences add up to the whole step by construction; operators may not.
         step_s = sum(seconds.values())
     return DerivedPhases(by=by, seconds=seconds, step_s=step_s if step_s is None or step_s > 0 else None)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class MixedPhases:
-    """Phases that one rank cannot tell apart."""
+    """Phases that one rank cannot separate."""
 
     phases: tuple[str, ...]
-    """Two or more."""
+    """The names of two or more phases."""
     why: str
 
 
@@ -205,7 +210,7 @@ def mixed_phases(value: object) -> MixedPhases | None:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Staleness:
-    """Updates of others between a worker's reading of the weights and its own update."""
+    """The number of updates by other workers between a worker's reading of the weights and its own update."""
 
     mean: float
     max: float

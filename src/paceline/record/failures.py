@@ -1,4 +1,4 @@
-"""Runs that did not end well: what is said where there are no others, and whether another try is of any use. Pure."""
+"""Runs that did not end well: the error if there are no others, and whether a further try could succeed. Pure."""
 
 from __future__ import annotations
 
@@ -6,23 +6,25 @@ import re
 from collections.abc import Sequence
 
 from paceline.errors import RunIncompleteError
-from paceline.record.record import OutcomeKind, Record
+from paceline.record.record import Outcome, OutcomeKind, Record
 
 SET_UP = frozenset({"at the start", "during setup"})
-"""Stages of a run before its first step."""
+"""The stages of a run before its first step."""
 BY_CHANCE = re.compile(
     r"in use|already bound|timed? ?out|timeout|deadline|refused|reset by peer|broken pipe|connection|unreachable|"
     r"temporar|try again|too many open files|no space left|out of memory|cannot allocate|killed by signal|is gone",
     re.IGNORECASE,
 )
-"""Words of failures that another moment may not see: ports, peers that are late, a full disk or memory."""
+"""Words of failures that may not come again: a port in use, a late peer, a full disk or memory."""
 
 
 def none_ended_well(source: str, records: Sequence[Record], *, again: str = "") -> RunIncompleteError | None:
-    """What to say of a study whose runs all failed; None where one ended well, or there is none.
+    """Returns the error of a study whose recorded runs all failed; None if one ended well or none is recorded.
 
     Args:
-        again: the command that runs them again, where it is not the usual one.
+        source: the study file.
+        records: the recorded runs of the study.
+        again: the command that runs them again; by default `paceline run` with the study.
     """
     if not records or any(record.ok for record in records):
         return None
@@ -34,14 +36,14 @@ def none_ended_well(source: str, records: Sequence[Record], *, again: str = "") 
     )
 
 
-def would_fail_again(record: Record) -> str | None:
-    """Why another repeat of the same trial would end the same way, or None.
+def would_fail_again(outcome: Outcome, repeat: int) -> str | None:
+    """Says why further repeats of a trial would end as this one did; None if they may end well.
 
-    A worker that fails by itself before its first step does so whenever it is started; ports, peers and memory do not.
+    A worker that fails by itself before its first step fails whenever it is started. A failure that involves a port, a
+    peer or memory may not come again.
     """
-    outcome = record.outcome
     if outcome.kind is not OutcomeKind.FAILED or outcome.stage not in SET_UP:
         return None
     if BY_CHANCE.search(" ".join([outcome.reason or "", *outcome.log_tail[-3:]])):
         return None
-    return f"repeat {record.repeat + 1} failed {outcome.stage}, and further ones would fail too: {outcome.reason}"
+    return f"repeat {repeat + 1} failed {outcome.stage}, and further ones would fail too: {outcome.reason}"

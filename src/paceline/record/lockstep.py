@@ -1,7 +1,7 @@
-"""The steps that all ranks of a run have, laid side by side and summed up: who computes longer, who waits for whom.
+"""Compares the ranks of a run in the steps that all of them have: which computes longer, and how long others wait.
 
-Neutral numbers, of a run's samples alone: what they mean for stragglers and causes is said by `model` and `explain`.
-Kept with the summary, so that neither needs the samples again. Pure.
+The numbers follow from the samples of the run alone; `model` and `explain` interpret them. They are stored with the
+summary, so that neither has to read the samples. Pure.
 """
 
 from __future__ import annotations
@@ -19,27 +19,27 @@ from paceline.record.record import Record
 DATA = "data"
 """The phase in which a rank waits for its batch."""
 PASSES = ("forward", "backward")
-"""Phases that compute."""
+"""The phases that compute."""
 STARVED = "starved_s"
-"""Column: how long the main thread could have run while no core was free."""
+"""The column with the time in which the main thread was ready to run but had no core."""
 PHASE_PREFIX = "phase."
-"""Columns of samples that hold a phase's seconds."""
+"""The prefix of the columns that contain the seconds of a phase."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RankTimes:
-    """Some time of every rank in every step, summed up."""
+    """A summary of one kind of time, of every rank in every step."""
 
     means_s: tuple[float, ...]
-    """Of each rank, over steps."""
+    """The mean of each rank over steps."""
     longest_s: float
-    """Of the rank that took longest in each step, mean over steps."""
+    """The time of the slowest rank in each step, as a mean over steps."""
     n_steps: int
     variance: float | None
-    """Of the logarithm, from step to step: each rank's from its own mean, less what all ranks share in a step. None
-    where a time is not above zero, or steps are fewer than three."""
+    """The variance of the logarithm from step to step, of the deviations of each rank from its own mean and from the
+    mean of all ranks in the step. None if a time is not above zero, or if there are fewer than three steps."""
     lagged: float
-    """Mean product of those deviations in neighbouring steps."""
+    """The mean product of these deviations in successive steps."""
 
     @property
     def mean_s(self) -> float:
@@ -48,29 +48,29 @@ class RankTimes:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Lockstep:
-    """What the steps say that every rank has; a phase that a rank did not take counts as nothing."""
+    """The times of the steps that every rank has. A phase that a rank does not have counts as zero."""
 
     step_s: float
-    """Mean over ranks and steps."""
+    """The mean step time over ranks and steps."""
     phases_s: Mapping[str, float]
-    """Likewise, of each phase."""
+    """Phase → its mean time over ranks and steps."""
     exchange_s: float | None
-    """Communication of the rank that waited least in each step, mean over steps; None: no such phase."""
+    """The communication of the rank that waited least in each step, as a mean over steps; None without such a phase."""
     passes: RankTimes | None
-    """Forward and backward together, as far as they are timed; None: neither is."""
+    """The forward and backward passes together, as far as they are timed; None if neither is."""
     others: RankTimes | None
-    """The step without its communication, where the passes are not both timed; None where there is no such phase and
-    more than one rank, so that waiting cannot be told from computing."""
+    """The step without its communication, if the passes are not both timed. None if several ranks have no communication
+    phase, because their waiting then cannot be separated from computing."""
     late_input_s: float
-    """In which ranks wait for others whose batch comes later, beyond what they would wait anyway for those that compute
-    longer. Timers call it communication, but input causes it. 0 where that is not timed."""
+    """The time in which ranks wait for others whose batch comes later, beyond the time that they would wait anyway for
+    ranks that compute longer. Timers count it as communication, but its cause is the input. 0 if that is not timed."""
     starved_s: float
-    """Mean over ranks and steps in which the main thread could have run and had no core, without what the site itself
-    withholds from a host that has a share of a core; 0 where the system does not tell."""
+    """The mean time per step in which the main thread was ready to run but had no core, without the time that the site
+    withholds from a host with a share of a core; 0 if the system does not report it."""
 
 
 def lockstep(record: Record, measured: pa.Table) -> Lockstep | None:
-    """Of the measured rows of a run; None where no step is one of all ranks."""
+    """Returns the times of the steps that all ranks have; None if there is no such step."""
     laid = StepLayout(measured)
     if not laid.n_steps:
         return None
@@ -95,12 +95,12 @@ def lockstep(record: Record, measured: pa.Table) -> Lockstep | None:
 
 
 def rank_times(seconds: Floats) -> RankTimes:
-    """One row per rank and one column per step."""
+    """Summarizes times that are given as one row per rank and one column per step."""
     ranks, steps = seconds.shape
     variance, lagged = None, 0.0
     if steps >= 3 and (seconds > 0).all():
         logs = np.log(seconds)
-        # What all ranks have in common in a step (a longer sequence, a busy machine) lets nobody wait.
+        # A delay that all ranks share in a step (a longer sequence, a busy machine) makes no rank wait for another.
         own = logs - logs.mean(axis=0) if ranks > 1 else logs
         passing = own - own.mean(axis=1)[:, None]
         variance = float((passing**2).mean())
@@ -115,33 +115,33 @@ def rank_times(seconds: Floats) -> RankTimes:
 
 
 class StepLayout:
-    """Where each sample goes in a matrix of one row per rank and one column per step that all ranks have."""
+    """The place of each sample in a matrix with one row per rank and one column per step that all ranks have."""
 
     def __init__(self, table: pa.Table) -> None:
         rank, step = floats(table, "rank"), floats(table, "step")
         ranks = np.unique(rank)
-        rows = [np.flatnonzero(rank == each) for each in ranks]
+        rows = [np.flatnonzero(rank == number) for number in ranks]
         first = step[rows[0]] if rows else step
         if all(len(own) == len(first) and (step[own] == first).all() for own in rows):
-            order = np.argsort(first, kind="stable")  # as runs are stored: every rank took the same steps
+            order = np.argsort(first, kind="stable")  # the usual case: every rank took the same steps
             self._rows = np.array([own[order] for own in rows], dtype=np.intp).reshape(len(ranks), len(order))
         else:
             shared = sorted(set.intersection(*(set(step[own].tolist()) for own in rows)))
             places = [dict(zip(step[own].tolist(), own.tolist(), strict=True)) for own in rows]
-            found = [[place[each] for each in shared] for place in places]
-            self._rows = np.array(found, dtype=np.intp).reshape(len(ranks), len(shared))
+            rows_of_ranks = [[place[shared_step] for shared_step in shared] for place in places]
+            self._rows = np.array(rows_of_ranks, dtype=np.intp).reshape(len(ranks), len(shared))
 
     @property
     def n_steps(self) -> int:
         return int(self._rows.shape[1])
 
     def matrix(self, values: Floats) -> Floats:
-        """Values of all rows, laid out."""
+        """Returns the values of all rows as this matrix."""
         return values[self._rows]
 
 
 def floats(table: pa.Table, column: str) -> Floats:
-    """A column as numbers; missing values are NaN."""
+    """Returns a column as numbers; missing values are NaN."""
     return np.asarray(table[column].to_numpy(), dtype=np.float64)
 
 

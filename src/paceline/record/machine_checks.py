@@ -1,57 +1,55 @@
-"""Was the machine ours while we measured: doubts about the surroundings of a run rather than its
-arithmetic.
+"""Checks whether other programs or the machine itself disturbed a run.
 
-Reads what the runner wrote into `record.state` (before, during, after) and the ranks' facts; what a system
-did not tell (None, or no such key) is not doubted. Part of `checks`, which calls it for measured runs
-only.
+Reads what the runner wrote into `record.state` (before, during, after) and the facts of the ranks. What a system does
+not report (None, or no such key) gives no doubt. Part of `checks`, which calls it for measured runs only.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
+from paceline.record.fact import number, section
 from paceline.record.lockstep import floats
 from paceline.record.phases import COMMUNICATION
 from paceline.record.record import Doubt, Record
 from paceline.record.summary import phase_columns
 
 IDLE_PHASES = frozenset({"data", COMMUNICATION})
-"""Phases in which a rank may rightly wait without using its core."""
+"""The phases in which a rank may wait without using its core."""
 
 STARVED_LIMIT = 0.10
-"""A computing rank keeps at least one core busy; a tenth of that time without CPU is more than page faults
-and system noise take, and as much as run means may differ by."""
+"""A computing rank keeps at least one core busy. A tenth of that time without CPU is more than page faults and system
+noise take."""
 
 BUSY_OTHERS_LIMIT = 0.05
-"""Of all cores. Daemons of an idle system use well under 1 %; at 5 % of a small machine somebody works."""
+"""As a share of all cores. The daemons of an idle system use well under 1 %; at 5 % another program is working."""
 
 PRESSURE_LIMIT = 0.10
-"""Share of the run in which a runnable task had no core; pinned ranks alone cause next to none."""
+"""The share of the run in which a runnable task had no core; pinned ranks alone cause almost none."""
 
 LOAD_LIMIT = 1.0
-"""Runnable tasks before the run; used only where CPU time of others is unknown, since it remembers our
-last run."""
+"""Runnable tasks before the run. The load still contains our previous run, so it is used only if the CPU time of other
+programs is unknown."""
 
 STEAL_LIMIT = 0.01
-"""Time that a hypervisor gave to other guests; it comes in bursts, so 1 % of the run is several per cent
-of a step."""
+"""The share of the time that a hypervisor gave to other guests. It comes in bursts, so 1 % of the run can be several
+per cent of a step."""
 
 HOST_LIMIT = 0.01
-"""What we promise: the host uses under 1 % of a core while workers measure."""
+"""We promise that the host uses under 1 % of a core while workers measure."""
 
 FREQUENCY_LIMIT = 0.10
-"""Mean over cores. Turbo bins are 100 MHz apart, 3 to 5 %; two bins and more change the result visibly."""
+"""Of the mean over cores. Turbo frequencies are 3 to 5 % (100 MHz) apart, so this is a change by at least two."""
 
 MEMORY_LIMIT = 0.90
-"""Above this share of the machine's memory the kernel reclaims and swaps, and the page cache is gone."""
+"""Above this share of the machine's memory the kernel reclaims pages and swaps, and the page cache is lost."""
 
 
 def machine_doubts(record: Record, measured: pa.Table) -> Iterator[Doubt]:
-    """Doubts about the machine during this run."""
+    """Yields the doubts about the machine during a run."""
     yield from _starved(record, measured)
     yield from _neighbours(record)
     yield from _host(record)
@@ -63,8 +61,8 @@ def machine_doubts(record: Record, measured: pa.Table) -> Iterator[Doubt]:
 def _starved(record: Record, measured: pa.Table) -> Iterator[Doubt]:
     if record.trial.cluster.device != "cpu":
         return
-    # A rank that says so waits inside its computing phases, asleep (an emulated framework) or for its peers (a step
-    # that is one program, exchange included); whether it was starved cannot be told from its CPU time.
+    # Some ranks report that they wait inside their computing phases: asleep (an emulated framework), or for their peers
+    # (a step that is one program, including the exchange). Their CPU time does not show whether they were starved.
     waiting = {rank.rank for rank in record.ranks if rank.reported.waits}
     rank, cpu = floats(measured, "rank"), floats(measured, "cpu_s")
     computing = [seconds for name, seconds in phase_columns(measured).items() if name not in IDLE_PHASES]
@@ -93,10 +91,8 @@ def _neighbours(record: Record) -> Iterator[Doubt]:
     steal = _number(record.state, "during", "steal_fraction")
     if steal is not None and steal > STEAL_LIMIT:
         seen.append(f"the hypervisor gave {steal:.1%} of the CPU time to other guests")
-    # Sharing cores on purpose, holding hosts to a share of one, keeping cores awake: pressure of our own making.
-    own = (
-        record.trial.cluster.oversubscribe or record.pace.granted < 1.0 or (record.state.get("site") or {}).get("awake")
-    )
+    # Oversubscribed cores, hosts with a share of a core, and cores that are kept awake cause pressure on purpose.
+    own = record.trial.cluster.oversubscribe or record.pace.granted < 1.0 or section(record.state, "site").get("awake")
     if not own:
         pressure = _number(record.state, "during", "cpu_pressure_some")
         if pressure is not None and pressure > PRESSURE_LIMIT:
@@ -161,12 +157,13 @@ def _shared_cores(record: Record) -> Iterator[Doubt]:
         )
 
 
-def _number(state: Mapping[str, Any], when: str, key: str) -> float | None:
-    value = (state.get(when) or {}).get(key)
-    return None if value is None else float(value)
+def _number(state: Mapping[str, object], when: str, key: str) -> float | None:
+    return number(section(state, when).get(key))
 
 
-def _mean_frequency(state: Mapping[str, Any], when: str) -> float | None:
-    values = (state.get(when) or {}).get("cpu_freq_mhz")
-    known = [float(value) for value in values or [] if value]
-    return sum(known) / len(known) if known else None
+def _mean_frequency(state: Mapping[str, object], when: str) -> float | None:
+    values = section(state, when).get("cpu_freq_mhz")
+    cores = values if isinstance(values, (list, tuple)) else ()
+    # A core that is switched off reports nothing, or zero.
+    frequencies = [frequency for core in cores if (frequency := number(core))]
+    return sum(frequencies) / len(frequencies) if frequencies else None

@@ -1,13 +1,12 @@
-"""The schema of the facts and its history: one `update_to_N` for each version after the first, applied in
-order.
+"""The schema of the facts and its history: one `update_to_N` for each version after the first, applied in order.
 
-When what is stored changes, raise SCHEMA_VERSION in `record`, write `update_to_N(connection, folder)`, enter
-it in UPDATES, and add a golden store `tests/data/record/vN` made by the new code. A step changes rows only
-through SQL on the connection; it runs inside one transaction with all others, after a copy of the database was
-put beside it. It may add files, which are orphans until that transaction ends, and changes none.
+When the stored form changes, raise SCHEMA_VERSION in `record`, write `update_to_N(connection, folder)`, enter it in
+UPDATES, and add a golden store `tests/data/record/vN` that the new code made. A step changes rows only through SQL on
+the connection. All steps run in one transaction, after a copy of the database was put beside it. A step may add files,
+which are orphans until the transaction ends, but must not change any.
 
-Most of what later versions know more of needs no step: a new fact of a run is a field of `Record` with a default, and
-a new series of numbers is a name in `sample_files.SERIES`.
+Most additions need no step: a new fact of a run is a field of `Record` with a default, and a new series of numbers is a
+name in `sample_files.SERIES`.
 """
 
 from __future__ import annotations
@@ -23,12 +22,12 @@ from paceline.record.schema import RUNS, execute_all
 from paceline.record.update_to_2 import update_to_2
 
 OLDEST_READ = 1
-"""The first version ever shipped; nothing older was ever promised to be read."""
+"""The first version that was released."""
 
 Step = Callable[[sqlite3.Connection, Path], None]
 
 UPDATES: Mapping[int, Step] = {2: update_to_2}
-"""Version → the step that leads to it from the one before."""
+"""Version → the step that leads to it from the previous version."""
 
 TABLES = f"""
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -39,17 +38,17 @@ CREATE TABLE trials (trial_id TEXT PRIMARY KEY, json TEXT NOT NULL);
 
 
 def create_tables(connection: sqlite3.Connection) -> None:
-    """Make an empty store of the current version, inside the caller's transaction."""
+    """Creates the tables of an empty store of the current version, inside the caller's transaction."""
     execute_all(connection, TABLES)
     facts = [("schema_version", str(SCHEMA_VERSION)), ("created", repr(time.time()))]
     connection.executemany("INSERT INTO meta VALUES (?, ?)", facts)
 
 
 def stored_version(connection: sqlite3.Connection) -> int | None:
-    """The version of the stored schema; None when there are no tables at all.
+    """Returns the version of the stored schema; None if there are no tables.
 
     Raises:
-        StoreError: it is a database, but not one of ours.
+        StoreError: the database belongs to another program.
     """
     tables = {name for (name,) in connection.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
     if not tables:
@@ -65,20 +64,20 @@ def stored_version(connection: sqlite3.Connection) -> int | None:
     return int(row[0])
 
 
-def check_version(found: int, where: Path, *, target: int = SCHEMA_VERSION, oldest: int = OLDEST_READ) -> None:
-    """Say no, each in its own words, to a store from the future and to one from before memory.
+def check_version(version: int, where: Path, *, target: int = SCHEMA_VERSION, oldest: int = OLDEST_READ) -> None:
+    """Refuses a store that this version cannot read.
 
     Raises:
-        StoreError: newer than this Paceline, or older than it can update.
+        StoreError: the store is newer than this Paceline, or older than it can update.
     """
-    if found > target:
+    if version > target:
         raise StoreError(
-            f"{where}: written by a newer Paceline (store version {found}, this one knows up to {target})",
+            f"{where}: written by a newer Paceline (store version {version}, this one knows up to {target})",
             hint="upgrade: pip install --upgrade paceline   or use another place: --store DIR",
         )
-    if found < oldest:
+    if version < oldest:
         raise StoreError(
-            f"{where}: too old (store version {found}, this Paceline updates from {oldest} on)",
+            f"{where}: too old (store version {version}, this Paceline updates from {oldest} on)",
             hint=f"update it with an earlier Paceline first, or start anew: mv {where} {where}.old",
         )
 
@@ -90,24 +89,24 @@ def migrate(
     target: int = SCHEMA_VERSION,
     updates: Mapping[int, Step] = UPDATES,
 ) -> None:
-    """Bring a store to the target version step by step: all of it or none, with a copy of what it was.
+    """Updates a store to the target version, completely or not at all, and keeps a copy of the old database.
 
     Raises:
-        StoreError: too new or too old.
+        StoreError: the store is too new or too old.
         sqlite3.Error: a step failed; the store is as before.
     """
-    found = stored_version(connection)
-    if found is None or found == target:
+    stored = stored_version(connection)
+    if stored is None or stored == target:
         return
-    check_version(found, folder, target=target)
-    copy = folder / f"facts.v{found}.sqlite"
+    check_version(stored, folder, target=target)
+    copy = folder / f"facts.v{stored}.sqlite"
     if not copy.exists():
         connection.execute("VACUUM INTO ?", (str(copy),))
     connection.execute("BEGIN IMMEDIATE")
     try:
-        # Another process may have updated it between our look and our lock.
-        found = stored_version(connection) or target
-        for version in range(found + 1, target + 1):
+        # Another process may have updated the store before this one got the lock.
+        stored = stored_version(connection) or target
+        for version in range(stored + 1, target + 1):
             updates[version](connection, folder)
         connection.execute("UPDATE meta SET value = ? WHERE key = 'schema_version'", (str(target),))
         connection.execute("COMMIT")

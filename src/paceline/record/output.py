@@ -12,7 +12,7 @@ SCHEMA = pa.schema([("process", pa.string()), ("text", pa.string())])
 
 
 def output_table(texts: Mapping[str, str]) -> pa.Table | None:
-    """Name of a process → what it printed; None where nothing was."""
+    """A table from the name of each process and what it printed; None if none printed anything."""
     printed = {name: text for name, text in texts.items() if text}
     if not printed:
         return None

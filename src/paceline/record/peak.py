@@ -1,4 +1,4 @@
-"""What one core of a machine was measured to do at best: kept beside the records, one small file per machine."""
+"""The measured peak of one core of a machine, in one small file per machine beside the records."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from paceline.workloads.atomic_file import read_json, write_json
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Peak:
-    """Of one core, while the others are idle."""
+    """The peak of one core while the others are idle."""
 
     flops_per_s: float
-    """Single precision, in a product of large matrices."""
+    """In single precision, in a product of large matrices."""
     bytes_per_s: float
-    """Read and written, in a copy far larger than its caches."""
+    """Bytes read and written, in a copy far larger than the caches."""
     machine: str
-    """Its id."""
+    """The id of the machine."""
     measured: float
-    """Unix time."""
+    """The Unix time of the measurement."""
 
 
 def peak_path(folder: Path, machine: str) -> Path:
@@ -27,7 +27,7 @@ def peak_path(folder: Path, machine: str) -> Path:
 
 
 def write_peak(folder: Path, peak: Peak) -> Path:
-    """Keep it, whole or not at all."""
+    """Writes the peak of a machine, completely or not at all, and returns the file."""
     path = peak_path(folder, peak.machine)
     path.parent.mkdir(parents=True, exist_ok=True)
     write_json(path, asdict(peak))
@@ -35,9 +35,9 @@ def write_peak(folder: Path, peak: Peak) -> Path:
 
 
 def read_peak(folder: Path, machine: str) -> Peak | None:
-    """What was kept; None where nothing was, or it cannot be read."""
-    kept = read_json(peak_path(folder, machine))
+    """Returns the peak of a machine; None if it was not measured or cannot be read."""
+    stored = read_json(peak_path(folder, machine))
     try:
-        return None if kept is None else Peak(**kept)
-    except TypeError:  # of another version
+        return None if stored is None else Peak(**stored)
+    except TypeError:  # written by another version
         return None

@@ -1,8 +1,8 @@
-"""The parts of a step in one run, each number with where it comes from.
+"""The phases of a step in one run, each with the source of its time.
 
-Measured phases are columns of the samples: read from clocks ("timers") or given by a law ("law"). A framework that
-fuses its step has a phase "step" that no timer can look into; its adapter may derive what is inside and report it as
-the rank fact `phases_derived`. Derived numbers are never put among the measured ones. Pure.
+Measured phases are columns of the samples: read from clocks ("timers") or simulated ("law"). A framework that fuses its
+step has one phase "step" that timers cannot divide; its adapter may derive the phases inside and report them as the
+rank fact `phases_derived`. Derived times are kept apart from measured ones. Pure.
 """
 
 from __future__ import annotations
@@ -19,58 +19,58 @@ from paceline.record.fact import DerivedBy
 from paceline.record.record import Rank
 
 COMMUNICATION = "communication"
-"""The phase in which ranks exchange and wait for each other: exposed, not hidden behind computing."""
+"""The phase in which ranks exchange data and wait for each other: exposed communication, not hidden by computing."""
 FUSED = "step"
-"""The phase that holds all that a compiled step does; what is derived are parts of it."""
+"""The phase of a compiled step as a whole; derived phases are parts of it."""
 ORDER = ("data", "forward", "backward", COMMUNICATION, "update", "overhead")
-"""Of a step; stored facts do not keep one."""
+"""The order of the phases in a step, which stored facts do not keep."""
 
 Floats: TypeAlias = "npt.NDArray[np.float64]"
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class PhaseTime:
-    """One part of the step."""
+    """The time of one phase."""
 
     seconds: float
-    """A step, mean over ranks and steps; a derived one may come out below zero."""
+    """The seconds per step, as a mean over ranks and steps; a derived time may be negative."""
     share: float
-    """Of the mean step."""
+    """The share of the mean step."""
     by: PhasesBy
-    """Where it comes from: "timers" or "law" of a measured phase, one of DERIVED_BY of a derived one."""
+    """The source: "timers" or "law" for a measured phase, one of DERIVED_BY for a derived one."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Mixed:
-    """Phases of a run that cannot be told apart: what is said to be one contains some of another."""
+    """Phases of a run that cannot be separated: the time of one contains a part of another."""
 
     phases: tuple[str, ...]
-    """In the order of the step; one of them may have no time of its own."""
+    """The phases in the order of the step; one of them may have no time of its own."""
     why: str
-    """In words."""
+    """The reason, in words."""
 
     def to_json(self) -> dict[str, object]:
         return {"phases": list(self.phases), "why": self.why}
 
 
 def measured_phases(columns: Mapping[str, Floats], step_s: float, by: PhasesBy) -> dict[str, PhaseTime]:
-    """Means of the samples' phases, in the order of the step."""
+    """Returns the mean times of the phases of the samples, in the order of the step."""
     means = {name: float(seconds.mean()) for name, seconds in columns.items()}
     return {name: PhaseTime(seconds=mean, share=mean / step_s, by=by) for name, mean in means.items()}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Derived:
-    """What the ranks say is inside their fused step, as they say it: mean over ranks."""
+    """The phases of a fused step as the ranks derived them, as means over ranks."""
 
     by: DerivedBy
     seconds: Mapping[str, float]
     """Phase → seconds per step."""
     step_s: float | None
-    """The whole fused step at the time of deriving; None: not known."""
+    """The duration of the whole fused step when its phases were derived; None if it is unknown."""
 
     def fit(self, measured: Mapping[str, PhaseTime], step_s: float) -> dict[str, PhaseTime]:
-        """On the scale of the measured steps: the whole as long as the measured fused phase."""
+        """Returns the derived phases, scaled so that the fused step is as long as it was measured."""
         scale = self.scale(measured) or 1.0
         fitted = {name: seconds * scale for name, seconds in self.seconds.items() if name not in measured}
         return {
@@ -78,14 +78,14 @@ class Derived:
         }
 
     def scale(self, measured: Mapping[str, PhaseTime]) -> float | None:
-        """Measured fused phase over the one that was derived from; None where one of them is not known."""
+        """Returns measured ÷ derived duration of the fused step; None if one of them is unknown."""
         if FUSED not in measured or not self.step_s:
             return None
         return measured[FUSED].seconds / self.step_s
 
 
 def derived_of(ranks: Sequence[Rank]) -> Derived | None:
-    """What the ranks derived; None where no rank did, or none in a form that can be read."""
+    """Returns the phases that the ranks derived; None if no rank reported any that can be read."""
     facts = [fact for rank in ranks if (fact := rank.reported.phases_derived) is not None]
     if not facts:
         return None
@@ -99,7 +99,7 @@ def derived_of(ranks: Sequence[Rank]) -> Derived | None:
 
 
 def mixed_of(ranks: Sequence[Rank]) -> Mixed | None:
-    """What the first rank that says so cannot tell apart; None where all can."""
+    """Returns the phases that the first rank reports as inseparable; None if no rank does."""
     for rank in ranks:
         if mixed := rank.reported.phases_mixed:
             return Mixed(phases=in_order(mixed.phases), why=mixed.why)
@@ -107,13 +107,17 @@ def mixed_of(ranks: Sequence[Rank]) -> Mixed | None:
 
 
 def in_order(phases: Iterable[str]) -> tuple[str, ...]:
-    """Each once, in the order of a step."""
+    """Returns each phase once, in the order of a step."""
     return tuple(sorted(set(phases), key=_place))
 
 
 def split_communication(matrix: Floats) -> tuple[float, float]:
-    """(transfer, waiting) per step from the communication phase, one row per rank and one column per step."""
-    # Everyone is there once the last rank arrives, so the last one sees the exchange without any waiting.
+    """Returns (transfer, waiting) in seconds per step.
+
+    Args:
+        matrix: the communication phase, with one row per rank and one column per step.
+    """
+    # The last rank to arrive waits for nobody, so its communication phase is the transfer alone.
     transfer = float(matrix.min(axis=0).mean())
     return transfer, max(0.0, float(matrix.mean()) - transfer)
 

@@ -1,4 +1,4 @@
-"""Doubts about a program of the user's: what it does against what the study says of it. Pure."""
+"""Checks of a user's program: what it does, compared with what the study says about it. Pure."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from paceline.plan.vocabulary import EXACT
 from paceline.record.record import Doubt, Record
 
 NO_PEERS = "none"
-"""Of the fact `exchange`."""
+"""Value of the fact `exchange` for a rank that exchanges with nobody."""
 SAMPLES_TOLERANCE = 0.01
-"""One per cent: as far as the last batch of a long epoch, which may be smaller, moves the mean."""
+"""One per cent, because a smaller last batch of a long epoch moves the mean by about that much."""
 
 
 def program_doubts(record: Record) -> Iterator[Doubt]:
-    """Everything that a run of a user's program says against its study."""
+    """Yields the warnings about a run of a user's program."""
     yield from _samples(record)
     if never_exchanged(record):
         yield Doubt(
@@ -26,7 +26,7 @@ def program_doubts(record: Record) -> Iterator[Doubt]:
 
 
 def never_exchanged(record: Record) -> bool:
-    """Whether the ranks of a user's program are known to have trained without exchanging anything."""
+    """Whether the ranks of a user's program are known to have trained without any exchange."""
     if record.trial.workers < 2:
         return False
     # An approximate exchange may be rarer than the steps that were run.
@@ -36,7 +36,7 @@ def never_exchanged(record: Record) -> bool:
 
 
 def _samples(record: Record) -> Iterator[Doubt]:
-    """The study's batch makes the throughput; the program says, or lets see, how many samples it trains."""
+    """Checks the batch of the study, from which the throughput follows, against what the program trains."""
     batch = record.trial.workload.batch_per_worker
     for rank in record.ranks:
         facts = rank.reported

@@ -1,7 +1,7 @@
-"""SQL over recorded runs, by DuckDB: facts as an Arrow table, samples straight from their Parquet files.
+"""Answers SQL over recorded runs with DuckDB: facts as an Arrow table, samples directly from their Parquet files.
 
-DuckDB lives in memory and opens the Parquet files for reading only, so it locks nothing and a run under
-way is not disturbed. Which files can be relied on is the store's to say.
+DuckDB runs in memory and opens the Parquet files read-only, so it locks nothing and does not disturb a measurement. The
+store decides which files are intact.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import duckdb
 import pyarrow as pa
@@ -40,28 +40,38 @@ _EMPTY = {
     METER: {column.name: column.type for column in meter.SCHEMA},
     OUTPUT: {column.name: column.type for column in output.SCHEMA},
 }
-"""Columns of a view without files, so that a question to an empty store has an empty answer."""
-
-StoredRun = tuple[str, str, Mapping[str, Any], Mapping[str, Any], str]
-"""Run id, machine id, the run's facts, its trial, the stem of its files."""
+"""The columns of a view without files, so that a query of an empty store has an empty result."""
 
 
-def run_query(sql: str, folder: Path, facts: Sequence[StoredRun], files: Mapping[str, Sequence[str]]) -> pa.Table:
-    """Answer one statement.
+class StoredRun(NamedTuple):
+    """One run as the store has it."""
+
+    run_id: str
+    machine_id: str
+    facts: Mapping[str, Any]
+    """The facts of the run, decoded from JSON."""
+    trial: Mapping[str, Any]
+    """Its trial, decoded from JSON."""
+    stem: str
+    """The name of its files without their ending."""
+
+
+def run_query(sql: str, folder: Path, runs: Sequence[StoredRun], files: Mapping[str, Sequence[str]]) -> pa.Table:
+    """Returns the answer to one statement.
 
     Args:
-        sql: DuckDB's SQL, one statement that has a result.
-        folder: where the folders of the series are.
-        facts: one entry per run, in order.
+        sql: one statement in DuckDB's SQL that has a result.
+        folder: the folder of the store, which contains the folders of the series.
+        runs: all runs, in order.
         files: name of a series → stems of the runs that have such a file.
 
     Raises:
-        StoreError: DuckDB does not understand it, or it has no result.
+        StoreError: DuckDB does not understand the statement, or it has no result.
     """
-    # The setting keeps a question from reaching for the network.
+    # The setting prevents a query from loading extensions over the network.
     with duckdb.connect(":memory:", config={"autoinstall_known_extensions": "false"}) as connection:
-        connection.register("runs", _runs(facts))
-        owners = {stem: (run_id, machine_id) for run_id, machine_id, _, _, stem in facts}
+        connection.register("runs", _runs(runs))
+        owners = {run.stem: (run.run_id, run.machine_id) for run in runs}
         for name, stems in files.items():
             _make_view(connection, name, {folder / name / f"{stem}.parquet": owners[stem] for stem in stems})
         try:
@@ -76,25 +86,25 @@ def run_query(sql: str, folder: Path, facts: Sequence[StoredRun], files: Mapping
             ) from error
 
 
-def _runs(facts: Sequence[StoredRun]) -> pa.Table:
+def _runs(runs: Sequence[StoredRun]) -> pa.Table:
     rows = []
-    for run_id, machine_id, run, trial_json, _ in facts:
-        trial = Trial.from_json(trial_json)
+    for run in runs:
+        trial, facts = Trial.from_json(run.trial), run.facts
         rows.append(
             {
-                "run_id": run_id,
+                "run_id": run.run_id,
                 "trial_id": trial.id,
-                "machine_id": machine_id,
-                "study": run["study"],
-                "repeat": run["repeat"],
-                "attempt": run["attempt"],
-                "started": run["started"],
-                "elapsed_s": run["elapsed_s"],
-                "outcome": run["outcome"]["kind"],
+                "machine_id": run.machine_id,
+                "study": facts["study"],
+                "repeat": facts["repeat"],
+                "attempt": facts["attempt"],
+                "started": facts["started"],
+                "elapsed_s": facts["elapsed_s"],
+                "outcome": facts["outcome"]["kind"],
                 **trial_columns(trial),
-                "warnings": [doubt["code"] for doubt in run["doubts"]],
-                "trial_json": json.dumps(trial_json),
-                "run_json": json.dumps(run),
+                "warnings": [doubt["code"] for doubt in facts["doubts"]],
+                "trial_json": json.dumps(run.trial),
+                "run_json": json.dumps(facts),
             }
         )
     words = ("run_id", "trial_id", "machine_id", "study", "outcome")
@@ -117,7 +127,7 @@ def _make_view(connection: duckdb.DuckDBPyConnection, name: str, owners: Mapping
         ),
     )
     paths = ", ".join("'" + str(path).replace("'", "''") + "'" for path in owners)
-    # Names are ours and paths are quoted; a view cannot take bound values.
+    # A view cannot take bound values; the names are constants of ours and the paths are quoted.
     connection.execute(
         f"CREATE VIEW {name} AS SELECT f.run_id, f.machine_id, s.* EXCLUDE (filename)"  # noqa: S608
         f" FROM read_parquet([{paths}], union_by_name = true, filename = true, hive_partitioning = false) s"

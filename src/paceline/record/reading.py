@@ -1,4 +1,4 @@
-"""What a store holds of some trials, each of its sample files read at most once."""
+"""The runs that were read from one store; each sample file is read at most once."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from paceline.record.stored_json import dump
 
 
 class Reading:
-    """Runs of one store, kept in memory once they were read. A store that does not exist is empty."""
+    """The runs of one store, kept in memory once they were read. A store that does not exist counts as empty."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
         self._runs: dict[str, list[Record]] = {}
-        """Trial id → all its runs with their samples."""
+        """Trial id → all its runs, with their samples."""
 
     def runs(self, trial_ids: Sequence[str]) -> list[Record]:
-        """The last attempt of each repeat of these trials, with samples, in the order in which they started."""
+        """Returns the last attempt at each repeat of these trials, with samples, in the order in which they started."""
         unread = [trial for trial in dict.fromkeys(trial_ids) if trial not in self._runs]
         if unread:
             self._runs |= {trial: [] for trial in unread}
@@ -35,36 +35,36 @@ class Reading:
         return last_attempts(record for trial in dict.fromkeys(trial_ids) for record in self._runs[trial])
 
     def trials(self, *, study: str | None = None) -> list[Trial]:
-        """All trials of the store, or those with a run that was made for a study of this name."""
+        """Returns all trials of the store, or those with a run for a study of this name."""
         if not Store.exists(self.folder):
             return []
         with Store.open(self.folder) as store:
             return list(store.trials(study).values())
 
     def without(self, trial_id: str) -> Reading:
-        """The same store as if this trial had never been run."""
+        """Returns the same store without the runs of one trial."""
         rest = Reading(self.folder)
         rest._runs = {**self._runs, trial_id: []}
         return rest
 
     def add(self, records: Iterable[Record]) -> None:
-        """Take note of runs that were stored meanwhile, so that their samples need not be read."""
+        """Adds runs that were stored since, so that their samples need not be read."""
         for record in records:
             if record.trial.id in self._runs:
                 self._runs[record.trial.id].append(_as_stored(record))
 
 
 def _as_stored(record: Record) -> Record:
-    """The record as it comes back from the store: facts in the types of JSON."""
+    """Returns the record as the store would return it, with facts in the types of JSON."""
     facts = Record.from_json(json.loads(dump(record.to_json())))
     return replace(facts, samples=record.samples, layers=record.layers, meter=record.meter)
 
 
 def open_store(folder: Path) -> Store:
-    """A store that must be there.
+    """Opens a store that must exist.
 
     Raises:
-        PacelineError: nothing was recorded there yet.
+        PacelineError: there is no store in the folder.
     """
     if not Store.exists(folder):
         raise PacelineError(

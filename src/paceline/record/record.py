@@ -1,10 +1,11 @@
-"""A record: the facts of one run. Written once, never edited; everything else is derived from it again.
+"""A record: the facts of one run. It is written once and never edited; all other numbers are derived from it.
 
-Samples are columns (pyarrow), one row per rank and step: `rank, step, kind, start_s, wall_s, cpu_s, loss`, one
-`phase.<name>` column a phase; `starved_s`, how long the main thread waited for a core, where the system tells; and of a
-collective `bytes`, the size of the step's message.
-Layer times are a table of their own: `rank, layer, what, step, seconds`; so are the meter's looks, see `meter`, and
-what a user's program printed, see `output`. Of a recorded run these series lie in files and are read at the first look.
+Samples are a table (pyarrow) with one row per rank and step: `rank, step, kind, start_s, wall_s, cpu_s, loss`, and one
+column `phase.<name>` per phase. If the system reports it, `starved_s` is the time that the main thread waited for a
+core. For a collective, `bytes` is the size of the message of the step.
+Layer times are a table of their own: `rank, layer, what, step, seconds`. So are the looks of the meter, see `meter`,
+and what a user's program printed, see `output`.
+These series of a recorded run are stored in files and read at the first access.
 """
 
 from __future__ import annotations
@@ -20,15 +21,16 @@ from paceline.plan.pace import Pace
 from paceline.plan.trial import Trial
 from paceline.plan.vocabulary import PhasesBy
 from paceline.record.doubt_codes import DoubtCode
+from paceline.record.fact import section
 from paceline.record.facts import InputFacts, RankFacts
-from paceline.record.machines import Machine
+from paceline.record.machines import Machine, MachineFacts
 from paceline.record.on_demand import OnDemand, SeriesFile
 from paceline.record.sample_files import SERIES
 
 SCHEMA_VERSION = 2
-"""Version of what is stored; `migrate` knows the steps from each earlier one."""
+"""The version of the stored form; `migrate` has the steps from each earlier one."""
 RecordKind = Literal["measurement", "proof"]
-"""proof: a run that shows what is computed and whose times mean nothing."""
+"""proof: a run of the fairness proof; it shows what is computed, and its times are not used."""
 MEASUREMENT: Final = "measurement"
 PROOF: Final = "proof"
 
@@ -45,27 +47,31 @@ class OutcomeKind(str, Enum):
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Outcome:
-    """How a run ended, and if not well: where and why."""
+    """How a run ended, and where and why if it did not end well."""
 
     kind: OutcomeKind
-    """The word."""
     stage: str | None = None
-    """How far it came, in words that follow the outcome: "during setup", "after step 12" …; None when ok."""
+    """How far the run came, as words that follow the outcome: "during setup", "after step 12"; None if it is ok."""
     reason: str | None = None
-    """One sentence."""
+    """The reason, in one sentence."""
     rank: int | None = None
-    """The rank that failed first, where that is known."""
+    """The rank that failed first, if it is known."""
     log_tail: tuple[str, ...] = ()
-    """Last lines that it wrote."""
+    """The last lines that this rank wrote."""
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Outcome:
+        """Returns the outcome that a stored record describes."""
+        return cls(**{**data, "kind": OutcomeKind(data["kind"]), "log_tail": tuple(data["log_tail"])})
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Doubt:
-    """A warning that belongs to a number, kept and shown with it."""
+    """A warning about a number, which is stored and shown with it."""
 
     code: DoubtCode
     message: str
-    """What was seen, with the number."""
+    """What was seen, with its value."""
     hint: str = ""
     """What to do about it."""
 
@@ -78,78 +84,78 @@ class Rank:
     host: str
     cores: tuple[int, ...]
     exit_code: int | None = None
-    """None: it never started."""
+    """None if the process never started."""
     framework_version: str | None = None
     python: str | None = None
     parameters: int | None = None
-    """Trainable parameters that the framework counted."""
+    """The trainable parameters that the framework counted."""
     setup_s: float | None = None
-    """Process start to first step."""
+    """The time from the start of the process to its first step."""
     peak_rss_bytes: float | None = None
     cpu_s: float | None = None
-    """CPU time of the whole process."""
+    """The CPU time of the whole process."""
     clock_origin_s: float | None = None
-    """Unix time of this rank's clock at which its `start_s` is zero; what ranks of several hosts are aligned by."""
-    facts: Mapping[str, Any] = field(default_factory=dict)
-    """What the adapter reports of itself: threads, buckets, BLAS, compile time …"""
+    """The Unix time, by the clock of this rank, at which its `start_s` is zero; it aligns ranks of several hosts."""
+    facts: Mapping[str, object] = field(default_factory=dict)
+    """What the adapter reports about itself, such as threads, buckets, BLAS and compile time."""
     notes: tuple[str, ...] = ()
-    """What it wanted the user to know."""
+    """Messages of the adapter to the user."""
 
     @property
     def reported(self) -> RankFacts:
-        """Its facts, each by name with its type."""
+        """The facts, each by its name and with its type."""
         return RankFacts(self.facts)
 
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """Facts of one run. Without slots: a series that is read at the first look has to be put somewhere."""
+    """The facts of one run. It has no slots, because `OnDemand` keeps a series that it has read in `__dict__`."""
 
     run_id: str
-    """Trial id, repeat and attempt, e.g. torch-ddp.resnet20.b32.2w1t-9f3c1a2b.r2.a0."""
+    """The trial id, repeat and attempt, e.g. torch-ddp.resnet20.b32.2w1t-9f3c1a2b.r2.a0."""
     trial: Trial
     study: str
-    """Name of the study it was run for."""
+    """The name of the study that it was run for."""
     repeat: int
-    """Which repeat of the trial; also the round in which it was interleaved with others."""
+    """The repeat of the trial, which is also the round in which it was interleaved with other trials."""
     attempt: int
-    """0, or more after `run --retry-failed`."""
+    """0 for the first attempt, more after `run --retry-failed`."""
     started: float
-    """Unix time."""
+    """The Unix time of the start."""
     elapsed_s: float
-    """Wall time of the run, set-up included."""
+    """The wall time of the run, including its set-up."""
     outcome: Outcome
     ranks: tuple[Rank, ...]
-    machine: Mapping[str, Any]
-    """Who and what the machine is that commanded the run; "id" tells machines apart."""
-    state: Mapping[str, Any]
-    """Load, pressure and frequency before, during and after; the host's own CPU use."""
-    environment: Mapping[str, Any]
-    """Fingerprint: name, lock, python, packages seen."""
-    resources: Mapping[str, Any]
-    """Of the meter: its period and the network counters; what it saw of each process is the series `meter`."""
-    inputs: Mapping[str, Any]
-    """Checksums of the graph, the initial weights and the data."""
+    machine: MachineFacts
+    """The machine that started the run."""
+    state: Mapping[str, object]
+    """The load, pressure and frequency before, during and after the run, and the CPU use of the host itself."""
+    environment: Mapping[str, object]
+    """The environment as it was seen: name, lock, Python and packages."""
+    resources: Mapping[str, object]
+    """The period of the meter and the network counters; the use of each process is the series `meter`."""
+    inputs: Mapping[str, object]
+    """What was trained: checksums of the graph, the initial weights and the data, and the size of the model."""
     doubts: tuple[Doubt, ...]
-    """Warnings found when the numbers checked themselves."""
+    """The warnings that the checks of the numbers gave."""
     paceline: str
-    """Version that made it."""
+    """The version of Paceline that made the record."""
     kind: RecordKind = MEASUREMENT
-    """What sort of facts."""
+    """Whether the run was a measurement or part of the fairness proof."""
     phases_by: PhasesBy = "timers"
-    hosts: tuple[Mapping[str, Any], ...] = ()
-    """Every host of the run: name, address, cores; and what the site tells of itself under "site" in `state`."""
+    hosts: tuple[Mapping[str, object], ...] = ()
+    """Name, address and cores of every host of the run. What the site reports about itself is "site" in `state`."""
     machines: tuple[Machine, ...] = ()
-    """The machine behind each of `hosts`, as far as it is known: what worked, not what commanded."""
+    """The machine behind each of `hosts`, as far as it is known."""
     schema_version: int = SCHEMA_VERSION
     samples: OnDemand = field(default=OnDemand(), compare=False)
-    """Raw samples; None when no step was taken, or the file is not what was written."""
+    """The raw samples; None if no step was taken, or if their file is missing or damaged."""
     layers: OnDemand = field(default=OnDemand(), compare=False)
-    """Layer times, where they were asked for."""
+    """The layer times, if the study asked for them."""
     meter: OnDemand = field(default=OnDemand(), compare=False)
-    """What the meter saw of each process; None when none was started."""
+    """What the meter saw of each process; None if no process was started."""
     output: OnDemand = field(default=OnDemand(), compare=False)
-    """What a user's program printed last, in each process: see `record.output`; None where nothing was kept."""
+    """The end of what each process of a user's program printed, see `record.output`; None if nothing was kept."""
 
     @property
     def ok(self) -> bool:
@@ -157,23 +163,23 @@ class Record:
 
     @property
     def pace(self) -> Pace:
-        """What the site did to time on purpose, as the site tells it."""
-        return Pace.of(self.state.get("site") or {})
+        """The pace of the emulated hosts, as the site reports it."""
+        return Pace.of(section(self.state, "site"))
 
     @property
     def reported(self) -> RankFacts:
-        """Facts of rank 0, of which what all ranks agree on is read; without any rank nothing is reported."""
+        """The facts of rank 0, for facts that are the same on all ranks; without any rank, nothing is reported."""
         return self.ranks[0].reported if self.ranks else RankFacts({})
 
     @property
     def input_facts(self) -> InputFacts:
-        """What is known of what it trained, each by name with its type."""
+        """The facts about the trained model, each by its name and with its type."""
         return InputFacts(self.inputs)
 
-    def to_json(self) -> dict[str, Any]:
-        """All but the series, which are stored as columns."""
+    def to_json(self) -> dict[str, object]:
+        """Returns everything except the series, which are stored as tables."""
         plain = {"trial", "outcome", "ranks", "doubts", "machines", *SERIES}
-        data = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in plain}
+        data: dict[str, object] = {name: getattr(self, name) for name in self.__dataclass_fields__ if name not in plain}
         data["trial"] = self.trial.to_json()
         data["outcome"] = asdict(self.outcome) | {"kind": self.outcome.kind.value}
         data["hosts"] = [dict(host) for host in self.hosts]
@@ -191,24 +197,22 @@ class Record:
         doubts: tuple[Doubt, ...] = (),
         series: Mapping[str, pa.Table | SeriesFile] | None = None,
     ) -> Record:
-        """The record that `to_json` told of.
+        """Returns the record that `to_json` describes.
 
         Args:
-            data: what `to_json` made.
-            trial: its trial, where that is known already and not in `data`.
-            doubts: further ones.
-            series: its tables, or the files in which they lie, by name.
+            data: the result of `to_json`.
+            trial: the trial, if it is not in `data`.
+            doubts: further doubts.
+            series: name → the table of a series, or the file that contains it.
         """
         plain = dict(data)
-        outcome = dict(plain.pop("outcome"))
-        outcome["kind"] = OutcomeKind(outcome["kind"])
-        outcome["log_tail"] = tuple(outcome["log_tail"])
-        told = plain.pop("trial", None)
-        plain["trial"] = trial or Trial.from_json(told)
+        plain["outcome"] = Outcome.from_json(plain["outcome"])
+        stored_trial = plain.pop("trial", None)
+        plain["trial"] = trial or Trial.from_json(stored_trial)
         plain["hosts"] = tuple(plain.get("hosts", ()))
         plain["machines"] = tuple(Machine(**machine) for machine in plain.get("machines", ()))
         plain["ranks"] = tuple(
             Rank(**{**rank, "cores": tuple(rank["cores"]), "notes": tuple(rank["notes"])}) for rank in plain["ranks"]
         )
         plain["doubts"] = (*(Doubt(**doubt) for doubt in plain["doubts"]), *doubts)
-        return cls(**{**plain, **(series or {})}, outcome=Outcome(**outcome))
+        return cls(**{**plain, **(series or {})})

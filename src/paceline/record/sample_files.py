@@ -1,7 +1,7 @@
-"""Parquet files beside the facts: written whole or not at all, and known by their checksum when they are read.
+"""Parquet files beside the facts: written completely or not at all, and verified by their checksum when read.
 
-Owns their names and the order of system calls that makes them survive a kill. Knows nothing of SQLite and
-does not decide which file belongs to a run: `store` does, under its lock.
+Decides their names and the order of system calls that makes them survive a kill. Knows nothing about SQLite; the store
+decides, under its lock, which file belongs to a run.
 """
 
 from __future__ import annotations
@@ -19,23 +19,23 @@ import pyarrow.parquet as pq
 
 SAMPLES, LAYERS, METER, OUTPUT = "samples", "layers", "meter", "output"
 SERIES = (SAMPLES, LAYERS, METER, OUTPUT)
-"""The series of a run: each a folder, a field of the record, and a row of the table `series` with its checksum. A new
-one needs a name here and a field there, and no migration."""
-NO_NUMBERS_REST_ON = frozenset({METER, OUTPUT})
-"""Series on which no number rests: they are verified when somebody looks at them, not whenever a record is loaded."""
+"""The series of a run. Each has a folder, a field of the record, and a row of the table `series` with its checksum. A
+new series needs a name here and a field of the record, but no migration."""
+VERIFIED_WHEN_READ = frozenset({METER, OUTPUT})
+"""No number depends on these series, so they are verified when they are read and not when a record is loaded."""
 
 MAX_STEM = 180
-"""File systems allow 255 bytes a name; the temporary name adds host and process id to this."""
+"""File systems allow 255 bytes per name, and the temporary name adds the host and the process id."""
 
 FOREIGN_STALE_S = 24 * 3600.0
-"""Whether a process on another host still lives cannot be asked; no write of samples takes a day."""
+"""Whether a process on another host is alive is unknown here, but no write of samples takes a day."""
 
 WHOLE, MISSING, DAMAGED = "whole", "missing", "damaged"
-"""What a file can be."""
+"""The possible states of a file."""
 
 
 def stem_of(run_id: str) -> str:
-    """The run's file name without its ending: the run id, with what a file system may not like quoted."""
+    """Returns the file name of a run without its ending: the run id, with special characters quoted."""
     stem = quote(run_id, safe="@+,=")
     if len(stem) <= MAX_STEM:
         return stem
@@ -43,20 +43,20 @@ def stem_of(run_id: str) -> str:
 
 
 def checksum_of(content: bytes | memoryview | pa.Buffer) -> str:
-    """By which a file is known: 128 bits find every damage, and nobody forges a file beside its own row."""
+    """Returns the checksum of a file. 128 bits are enough to find damage; forgery is not a concern here."""
     return hashlib.blake2b(content, digest_size=16).hexdigest()
 
 
 def write_temporary(path: Path, table: pa.Table) -> tuple[Path, str]:
-    """Write next to `path`, under a name that tells the writing process, and have it on the disk.
+    """Writes a table next to `path`, under a name that identifies the writing process, and flushes it to the disk.
 
     Returns:
         The temporary file and the checksum of its content.
 
     Raises:
-        OSError: no space, no permission; nothing is left behind.
+        OSError: there is no space or no permission; nothing is left behind.
     """
-    # Made in memory first: one plain write then either fits or gives the system's own error.
+    # The content is made in memory first, so that a full disk gives the error of the system and not one of Parquet.
     buffer = pa.BufferOutputStream()
     pq.write_table(table, buffer, compression="zstd")
     content = buffer.getvalue()
@@ -73,7 +73,7 @@ def write_temporary(path: Path, table: pa.Table) -> tuple[Path, str]:
 
 
 def keep_entries(folder: Path) -> None:
-    """Have the names of the folder's files on the disk: a rename alone is in memory only."""
+    """Flushes the names of the files in a folder to the disk; a rename alone changes only memory."""
     opened = os.open(folder, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -82,9 +82,7 @@ def keep_entries(folder: Path) -> None:
 
 
 def state_of(path: Path | str, rows: int, checksum: str | None) -> str:
-    """WHOLE, MISSING or DAMAGED: the bytes that were written, or not. Cheap: nothing is decoded where a checksum is
-    known.
-    """
+    """Returns WHOLE, MISSING or DAMAGED. The file is decoded only if its checksum is unknown."""
     try:
         content = _content(path)
     except FileNotFoundError:
@@ -97,10 +95,12 @@ def state_of(path: Path | str, rows: int, checksum: str | None) -> str:
 
 
 def read_table(path: Path | str, rows: int, checksum: str | None) -> pa.Table | None:
-    """The table, or None when the file is missing, damaged, or not the one that was written.
+    """Returns the table of a file; None if the file is missing or damaged.
 
     Args:
-        checksum: of the file that was written; None where none is known, and rows must do.
+        path: the file.
+        rows: the number of rows that were written.
+        checksum: the checksum of the file that was written; None if it is unknown, so that only the rows are compared.
     """
     try:
         content = _content(path)
@@ -112,14 +112,14 @@ def read_table(path: Path | str, rows: int, checksum: str | None) -> pa.Table | 
 
 
 def _content(path: Path | str) -> bytes:
-    with open(path, "rb") as file:  # noqa: PTH123 - ten thousand paths are not made into objects for this
+    with open(path, "rb") as file:  # noqa: PTH123 - making Path objects of ten thousand names takes too long
         return file.read()
 
 
 def _decoded(content: bytes, rows: int) -> pa.Table | None:
     try:
         with pq.ParquetFile(pa.BufferReader(content)) as file:
-            # A handful of columns of a small file: threads cost more than they bring.
+            # The files are small and have few columns, so threads would cost more time than they save.
             table = file.read(use_threads=False)
     except (OSError, pa.ArrowException):
         return None
@@ -127,7 +127,7 @@ def _decoded(content: bytes, rows: int) -> pa.Table | None:
 
 
 def abandoned_temporaries(folder: Path) -> list[Path]:
-    """Temporary files whose writer is gone."""
+    """Returns the temporary files whose writing process has ended."""
     return [path for path in folder.glob(".*.tmp") if _is_abandoned(path)]
 
 

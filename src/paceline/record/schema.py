@@ -1,4 +1,4 @@
-"""The tables of runs as version 2 of the store has them, in SQL."""
+"""The tables of runs in version 2 of the store, in SQL."""
 
 from __future__ import annotations
 
@@ -47,13 +47,13 @@ BEGIN SELECT RAISE(ABORT, 'facts are never edited'); END;
 CREATE TRIGGER series_never_vanish BEFORE DELETE ON series
 BEGIN SELECT RAISE(ABORT, 'facts are never deleted'); END;
 """
-"""`stem` names the run's Parquet files, `origin` where the row came from (NULL: not known). A checksum is NULL where
-the file could not be read when the store was updated. Rows of `summaries` are no facts: they are derived from the
-samples with that checksum by that version, and may be replaced."""
+"""`stem` is the name of the Parquet files of the run, `origin` says where the row came from (NULL: unknown). A checksum
+is NULL if the file could not be read when the store was updated. Rows of `summaries` are not facts: they were derived
+from the samples with that checksum by that version, and may be replaced."""
 
 
 def execute_all(connection: sqlite3.Connection, script: str) -> None:
-    """Every statement of a script, inside the caller's transaction, which `executescript` would end."""
+    """Executes every statement of a script inside the caller's transaction, which `executescript` would end."""
     current = ""
     for line in script.strip().splitlines():
         current += line + "\n"

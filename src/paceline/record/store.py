@@ -1,14 +1,14 @@
-"""The store: append-only facts in SQLite, series of raw numbers in Parquet beside them.
+"""The store: append-only facts in SQLite, with series of raw numbers in Parquet files beside them.
 
-A run is written in this order: its series under a temporary name, on the disk; then, under SQLite's write
-lock, the file gets its name and the row is committed. The row is the truth: a file without one is an
-orphan that the next write of that run replaces or `sweep` removes, so after any kill a run is recorded
-once or not at all. Two writers of one store wait for each other; the second to record the same run is
-refused, and its files touch nothing.
+A run is written in this order: first its series under temporary names, flushed to the disk; then, under the write lock
+of SQLite, the files get their names and the row is committed. The row is the truth: a file without a row is an orphan,
+which the next write of that run replaces or `sweep` removes. So after a kill at any moment a run is recorded once or
+not at all. Two writers of one store wait for each other; the second that records the same run is refused, and its files
+replace nothing.
 
-Every series has its checksum in the table `series`, and a file that is not what was written never gives numbers: the
-run then has no such series, and a doubt that says so. Of samples the store keeps what they sum up to (`summaries`), so
-that records come with their numbers and without being decoded; the samples themselves are read at the first look.
+Every series has its checksum in the table `series`, and a damaged file never gives numbers: the run then has no such
+series, and a doubt that says so. The store keeps a summary of the samples of each run (`summaries`), so that records
+have their numbers without decoding samples; the samples themselves are read at the first access.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sqlite3
 import statistics
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
+from dataclasses import asdict
 from functools import cache
 from pathlib import Path
 from types import TracebackType
@@ -26,27 +27,27 @@ from typing import Any, NamedTuple
 import pyarrow as pa
 
 from paceline.errors import StoreError
-from paceline.plan.trial import Limits, Trial
+from paceline.plan.resume import Attempt
+from paceline.plan.trial import Trial
 from paceline.record import sample_files, summaries
-from paceline.record.attempt import Attempt
+from paceline.record.attempt import AttemptRow
 from paceline.record.damage import unusable_series
 from paceline.record.database import explained, is_store, not_writable, open_database
 from paceline.record.on_demand import SeriesFile, file_of
 from paceline.record.record import Doubt, OutcomeKind, Record
-from paceline.record.sample_files import NO_NUMBERS_REST_ON, SAMPLES, SERIES, WHOLE, stem_of
+from paceline.record.sample_files import SAMPLES, SERIES, VERIFIED_WHEN_READ, WHOLE, stem_of
 from paceline.record.stored_json import dump, without_collecting
 from paceline.record.summary import SUMMARY, sum_up, summarize
 
 RECENT_RUNS = 5
-"""Runs behind an estimate: enough for a median, few enough to follow a machine that changed."""
-
+"""The runs behind an estimate: enough for a median, and few enough to follow a machine that changed."""
 
 RUN, ARCHIVE = "run", "archive"
-"""Where a record came from: it was run into this store, or unpacked from an archive."""
+"""The origin of a record: it was run into this store, or unpacked from an archive."""
 
 
 class _Written(NamedTuple):
-    """A series on the disk that has no name yet."""
+    """A series in a temporary file."""
 
     name: str
     temporary: Path
@@ -55,7 +56,7 @@ class _Written(NamedTuple):
 
 
 class Store:
-    """Facts of runs, in one folder. Open it with `Store.open`, close it with `close` or `with`."""
+    """The records of one folder. Open it with `Store.open`, and close it with `close` or `with`."""
 
     def __init__(self, folder: Path, connection: sqlite3.Connection, *, writable: bool) -> None:
         self.folder = folder
@@ -64,16 +65,20 @@ class Store:
 
     @staticmethod
     def exists(folder: Path | str) -> bool:
-        """Whether there is a store, be it one whose making was interrupted: `open` then finishes it."""
+        """Whether the folder contains a store. One whose creation was interrupted counts; `open` completes it."""
         with explained(Path(folder)):
             return is_store(Path(folder))
 
     @classmethod
     def open(cls, folder: Path | str, *, create: bool = False) -> Store:
-        """Open a store, updated to the current schema; `create` makes it where there is none.
+        """Opens a store and updates it to the current schema.
+
+        Args:
+            folder: the folder of the store.
+            create: create the store if it does not exist.
 
         Raises:
-            StoreError: there is none, it cannot be read or written, is damaged, too new or too old.
+            StoreError: there is no store, or it cannot be read or written, is damaged, too new or too old.
         """
         folder = Path(folder)
         connection, writable = open_database(folder, create=create)
@@ -91,22 +96,22 @@ class Store:
         self.close()
 
     def add(self, record: Record) -> None:
-        """Record a run, durably: when this returns it survives a power cut.
+        """Records a run durably: after the return it survives a power failure.
 
         Raises:
-            StoreError: this run is recorded already, or cannot be written; nothing is changed.
+            StoreError: the run is recorded already, or cannot be written; nothing is changed.
         """
         self.add_all([record])
 
     def add_all(self, records: Iterable[Record], *, origin: str = RUN) -> None:
-        """Record several runs at once, all of them or none.
+        """Records several runs at once, all of them or none.
 
         Args:
-            records: in the order in which they are to be recorded.
+            records: the runs, in the order in which they are to be recorded.
             origin: where they come from, RUN or ARCHIVE.
 
         Raises:
-            StoreError: one of them is recorded already, or cannot be written; none is recorded.
+            StoreError: one of the runs is recorded already, or cannot be written; none is recorded.
         """
         if not self._writable:
             raise not_writable(self.folder)
@@ -140,13 +145,16 @@ class Store:
         *,
         with_samples: bool = True,
     ) -> list[Record]:
-        """Recorded runs in the order in which they started; None means all.
+        """Returns recorded runs in the order in which they started.
 
-        Samples are read at the first look at them, but their checksums are verified here: a run whose samples are gone
-        or are not what was written comes without them and with the doubt "samples-missing" or "samples-damaged".
+        Samples are read at the first access, but their checksums are verified here: a run whose samples are missing or
+        damaged has none, and the doubt "samples-missing" or "samples-damaged".
 
         Args:
-            with_samples: False for the facts alone: no file is touched.
+            trial_ids: the ids of the trials; None for all.
+            study: the name of the study that the runs were made for; None for all.
+            machine: the id of the machine; None for all.
+            with_samples: whether samples are wanted; if not, no sample file is opened.
 
         Raises:
             StoreError: the facts cannot be read.
@@ -154,13 +162,13 @@ class Store:
         with without_collecting():
             return self._records(*_filter(trial_ids, study=study, machine_id=machine), with_samples=with_samples)
 
-    def _records(self, wanted: str, values: list[Any], *, with_samples: bool) -> list[Record]:
+    def _records(self, wanted: str, values: Sequence[str], *, with_samples: bool) -> list[Record]:
         trials = self._trials(wanted, values)
         files = self._files(wanted, values) if with_samples else {}
         statement = f"SELECT id, trial_id, limits, json FROM runs{wanted} ORDER BY started, id"  # noqa: S608 - values are bound
         runs, records = [], []
         with explained(self.folder):
-            # One after the other: the texts of all of them would take as much memory as the records.
+            # Rows are decoded one by one: all texts together would take as much memory as the records.
             for run, trial_id, limits, facts in self._connection.execute(statement, values):
                 series, doubts = files.get(run, ({}, ()))
                 trial = trials(trial_id, limits)
@@ -170,29 +178,18 @@ class Store:
             self._sum_up(runs, records, wanted, values)
         return records
 
-    def attempted(self, machine_id: str) -> list[Attempt]:
-        """Every attempt on this machine in the order in which they started; no facts are decoded for it."""
+    def last_attempts(self, machine_id: str) -> list[Attempt]:
+        """Returns the last attempt at each repeat on this machine; only the facts of failed runs are decoded."""
         rows = self._select(
-            "SELECT trial_id, repeat, attempt, outcome, kind, limits, worker FROM runs"
-            " WHERE machine_id = ? ORDER BY started, id",
-            (machine_id,),
+            "SELECT trial_id, repeat, attempt, outcome, kind, limits, worker,"
+            " CASE outcome WHEN ? THEN NULL ELSE json END FROM runs WHERE machine_id = ? ORDER BY attempt, started, id",
+            (OutcomeKind.OK.value, machine_id),
         )
-        limits = {text: Limits(**json.loads(text)) for text in {row[5] for row in rows}}
-        return [
-            Attempt(
-                trial_id=trial_id,
-                repeat=repeat,
-                attempt=attempt,
-                outcome=OutcomeKind(outcome),
-                kind=kind,
-                limits=limits[limit],
-                worker=worker,
-            )
-            for trial_id, repeat, attempt, outcome, kind, limit, worker in rows
-        ]
+        last = {(row.trial_id, row.repeat): row for row in (AttemptRow(*columns) for columns in rows)}
+        return [row.to_attempt() for row in last.values()]
 
     def recent_elapsed(self, trial_ids: Collection[str], machine: str | None = None) -> dict[str, float]:
-        """Trial id → median wall time of its last runs that ended well, for estimates."""
+        """Returns trial id → the median wall time of its last successful runs, for estimates."""
         wanted, values = _filter(trial_ids, machine_id=machine, outcome=OutcomeKind.OK.value)
         elapsed: dict[str, list[float]] = {}
         statement = f"SELECT trial_id, elapsed_s FROM runs{wanted} ORDER BY started"  # noqa: S608 - as above
@@ -201,18 +198,14 @@ class Store:
         return {trial_id: statistics.median(runs[-RECENT_RUNS:]) for trial_id, runs in elapsed.items()}
 
     def trials(self, study: str | None = None) -> dict[str, Trial]:
-        """Trial id → trial, of all that have a run, or one for a study; the limits are those of one of its runs."""
+        """Returns trial id → trial for all with a run, or with a run for the study; the limits are those of one run."""
         wanted, values = _filter(None, study=study)
         statement = f"SELECT trial_id, MAX(limits) FROM runs{wanted} GROUP BY trial_id"  # noqa: S608 - as above
         trial = self._trials(wanted, values)
         return {trial_id: trial(trial_id, limits) for trial_id, limits in self._select(statement, values)}
 
-    def studies(self) -> list[str]:
-        """Names of studies with at least one run."""
-        return [name for (name,) in self._select("SELECT DISTINCT study FROM runs ORDER BY study")]
-
     def query(self, sql: str) -> pa.Table:
-        """Answer SQL (DuckDB's) over the views `runs`, `samples`, `layers`, `meter` and `output`.
+        """Returns the result of a statement in DuckDB's SQL over `runs`, `samples`, `layers`, `meter` and `output`.
 
         Raises:
             StoreError: the statement is wrong, the facts cannot be read, or DuckDB is not installed.
@@ -221,24 +214,27 @@ class Store:
             "SELECT id, run_id, machine_id, runs.json, trials.json, limits, stem"
             " FROM runs JOIN trials USING (trial_id) ORDER BY started, id"
         )
-        facts = [
-            (run_id, machine_id, json.loads(run), json.loads(trial) | {"limits": json.loads(limits)}, stem)
-            for _, run_id, machine_id, run, trial, limits, stem in rows
-        ]
         stems = {row[0]: row[6] for row in rows}
         files: dict[str, list[str]] = {name: [] for name in SERIES}
-        # A file that is damaged is left out rather than failing the question, or answering it wrongly.
+        # A damaged file is left out, so that it neither makes the query fail nor its result wrong.
         for run, name, count, checksum in self._select("SELECT run, name, rows, checksum FROM series"):
             if sample_files.state_of(self._path(name, stems[run]), count, checksum) == WHOLE:
                 files[name].append(stems[run])
         try:
-            from paceline.record.query import run_query  # noqa: PLC0415  DuckDB is only for those who ask
+            from paceline.record.query import StoredRun, run_query  # noqa: PLC0415  DuckDB is an optional dependency
         except ImportError:
             raise StoreError("SQL over a store needs DuckDB", hint="pip install 'paceline[sql]'") from None
-        return run_query(sql, self.folder, facts, files)
+        runs = [
+            StoredRun(run_id, machine_id, json.loads(facts), json.loads(trial) | {"limits": json.loads(limits)}, stem)
+            for _, run_id, machine_id, facts, trial, limits, stem in rows
+        ]
+        return run_query(sql, self.folder, runs, files)
 
     def sweep(self) -> list[Path]:
-        """Remove what killed writers left: temporary files of dead processes, Parquet files without a row.
+        """Removes what killed writers left: temporary files of dead processes, and Parquet files without a row.
+
+        Returns:
+            The removed files.
 
         Raises:
             StoreError: the facts cannot be read, or the folder cannot be written.
@@ -246,7 +242,7 @@ class Store:
         if not self._writable:
             raise not_writable(self.folder)
         removed = []
-        # Files get their names under the write lock only: while we hold it, one without a row is nobody's.
+        # Files get their names only under the write lock, so while it is held a file without a row is an orphan.
         with explained(self.folder), self._transaction():
             stems = {stem for (stem,) in self._connection.execute("SELECT stem FROM runs")}
             (created,) = self._connection.execute("SELECT value FROM meta WHERE key = 'created'").fetchone()
@@ -254,7 +250,7 @@ class Store:
                 orphans = [
                     path
                     for path in (self.folder / name).glob("*.parquet")
-                    # Older files belong to facts that were here before and may have been moved aside.
+                    # A file older than the store belongs to earlier facts, which may have been moved aside.
                     if path.stem not in stems and path.stat().st_mtime >= float(created)
                 ]
                 for path in [*orphans, *sample_files.abandoned_temporaries(self.folder / name)]:
@@ -264,7 +260,7 @@ class Store:
 
     def _insert(self, record: Record, written: list[_Written], origin: str) -> None:
         stem = stem_of(record.run_id)
-        machine_id = str(record.machine["id"])
+        machine_id = record.machine["id"]
         key = (record.trial.id, machine_id, record.repeat, record.attempt)
         recorded = self._connection.execute(
             "SELECT 1 FROM runs WHERE trial_id = ? AND machine_id = ? AND repeat = ? AND attempt = ?", key
@@ -279,8 +275,9 @@ class Store:
         for series in written:
             series.temporary.replace(self._path(series.name, stem))
         facts = record.to_json()
-        trial = facts.pop("trial")
-        self._connection.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", (record.trial.id, dump(trial)))
+        del facts["trial"]
+        trial = (record.trial.id, dump(record.trial.to_json()))
+        self._connection.execute("INSERT OR IGNORE INTO trials VALUES (?, ?)", trial)
         row = self._connection.execute(
             "INSERT INTO runs (run_id, trial_id, machine_id, repeat, attempt, study, started, elapsed_s, outcome, kind,"
             " limits, worker, origin, stem, json) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)",
@@ -292,8 +289,8 @@ class Store:
                 record.elapsed_s,
                 record.outcome.kind.value,
                 record.kind,
-                # Limits are no part of a trial's identity, so each run keeps its own.
-                dump(trial["limits"]),
+                # Limits are not part of the identity of a trial, so each run keeps its own.
+                dump(asdict(record.trial.limits)),
                 record.input_facts.worker,
                 origin,
                 stem,
@@ -308,8 +305,8 @@ class Store:
         sums = [(row, series.checksum, sum_up(record)) for series in written if series.name == SAMPLES]
         summaries.keep(self._connection, sums)
 
-    def _trials(self, wanted: str, values: list[Any]) -> Callable[[str, str], Trial]:
-        """From the id of a trial and the limits of a run of it, as stored, to the trial: each is made once."""
+    def _trials(self, wanted: str, values: Sequence[str]) -> Callable[[str, str], Trial]:
+        """Returns a function from a trial id and the limits of a run, as stored, to the trial; each is made once."""
         stored = dict(
             self._select(
                 f"SELECT trial_id, json FROM trials WHERE trial_id IN (SELECT trial_id FROM runs{wanted})",  # noqa: S608
@@ -323,8 +320,8 @@ class Store:
 
         return trial
 
-    def _files(self, wanted: str, values: list[Any]) -> dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]]:
-        """Row of a run → the files of its series that can be relied on, and doubts about the others."""
+    def _files(self, wanted: str, values: Sequence[str]) -> dict[int, tuple[dict[str, SeriesFile], tuple[Doubt, ...]]]:
+        """Returns the row id of a run → the intact files of its series, and doubts about the others."""
         statement = (
             "SELECT run, stem, name, rows, checksum FROM series JOIN runs ON runs.id = run"  # noqa: S608 - as above
             f" WHERE run IN (SELECT id FROM runs{wanted})"
@@ -333,15 +330,15 @@ class Store:
         for run, stem, name, count, checksum in self._select(statement, values):
             path = self._path(name, stem)
             series, doubts = files.setdefault(run, ({}, ()))
-            state = WHOLE if name in NO_NUMBERS_REST_ON else sample_files.state_of(path, count, checksum)
+            state = WHOLE if name in VERIFIED_WHEN_READ else sample_files.state_of(path, count, checksum)
             if state == WHOLE:
                 series[name] = SeriesFile(path, count, checksum)
             else:
                 files[run] = (series, (*doubts, unusable_series(name, path, state)))
         return files
 
-    def _sum_up(self, runs: Sequence[int], records: Sequence[Record], wanted: str, values: list[Any]) -> None:
-        """Give every run what its samples sum up to; what is not kept yet is derived, and kept where that can be."""
+    def _sum_up(self, runs: Sequence[int], records: Sequence[Record], wanted: str, values: Sequence[str]) -> None:
+        """Gives every record the summary of its samples; a missing one is derived, and stored if possible."""
         with explained(self.folder):
             kept = summaries.kept_summaries(self._connection, wanted, values)
         derived = []
@@ -355,16 +352,16 @@ class Store:
             else:
                 derived.append((run, file.checksum, summarize(record)))
         if derived and self._writable:
-            # Nothing is lost where it cannot be written: it is derived again next time.
+            # If the summaries cannot be written now, they are derived again next time.
             with suppress(sqlite3.Error), self._transaction():
                 summaries.keep(self._connection, derived)
 
     def _path(self, name: str, stem: str) -> str:
         return f"{self.folder}/{name}/{stem}.parquet"
 
-    def _select(self, statement: str, values: Collection[Any] = ()) -> list[Any]:
+    def _select(self, statement: str, values: Sequence[str] = ()) -> list[Any]:
         with explained(self.folder):
-            return self._connection.execute(statement, tuple(values)).fetchall()
+            return self._connection.execute(statement, values).fetchall()
 
     @contextmanager
     def _transaction(self) -> Iterator[None]:
@@ -373,18 +370,18 @@ class Store:
             yield
             self._connection.execute("COMMIT")
         except BaseException:
-            # SQLite has ended the transaction by itself after some errors, such as a full disk.
+            # After some errors, such as a full disk, SQLite has already ended the transaction.
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")
             raise
 
 
-def _filter(trial_ids: Collection[str] | None, **columns: str | None) -> tuple[str, list[Any]]:
+def _filter(trial_ids: Collection[str] | None, **columns: str | None) -> tuple[str, list[str]]:
     given = {name: value for name, value in columns.items() if value is not None}
     clauses = [f"{name} = ?" for name in given]
-    values: list[Any] = list(given.values())
+    values = list(given.values())
     if trial_ids is not None:
-        # One JSON value instead of a mark each: SQLite limits the number of marks.
+        # The ids are bound as one JSON value, because SQLite limits the number of bound values.
         clauses.append("trial_id IN (SELECT value FROM json_each(?))")
         values.append(json.dumps(list(trial_ids)))
     return (" WHERE " + " AND ".join(clauses) if clauses else ""), values

@@ -1,4 +1,4 @@
-"""Facts as the JSON text in which they are stored: the same facts always make the same text, and how many are read."""
+"""The JSON text of stored facts, which is the same for equal facts, and help for reading many of them."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ import gc
 import json
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from typing import Any
 
 
-def dump(data: Mapping[str, Any]) -> str:
-    """With sorted keys, so that what is equal is stored equal."""
+def dump(data: Mapping[str, object]) -> str:
+    """Returns JSON with sorted keys, so that equal facts have equal texts."""
     return json.dumps(data, default=_plain, sort_keys=True)
 
 
-def _plain(value: Any) -> Any:
-    """What JSON has no word for: NumPy's numbers, and other mappings and sequences than Python's own."""
+def _plain(value: object) -> object:
+    """Converts what `json` cannot write: numbers of NumPy, mappings that are not dicts, sets, and other objects."""
     if hasattr(value, "item"):
         return value.item()
     if isinstance(value, Mapping):
@@ -27,7 +26,9 @@ def _plain(value: Any) -> Any:
 
 @contextmanager
 def without_collecting() -> Iterator[None]:
-    """Of all that a large store holds nothing is garbage, and looking for it takes a third of the time."""
+    """Switches the garbage collector off. Reading a large store makes no garbage, and looking for it takes a third of
+    the time.
+    """
     enabled = gc.isenabled()
     gc.disable()
     try:

@@ -1,9 +1,8 @@
-"""One run's numbers, derived from its raw samples. Pure: same record, same numbers. What the store keeps of them
-(`summaries`) is known by the checksum of the samples, and may be thrown away.
+"""The numbers of one run, derived from its raw samples. Pure: the same record always gives the same numbers.
 
-Only measured steps count, except where a number is about the first one. Throughput is Σ over ranks of
-batch × steps ÷ Σ wall: ranks add up, and a slow step weighs as much as it lasted. Knows no statistics over
-runs: that is `compare`.
+Only measured steps count, except in numbers about the first step. The throughput is the sum over ranks of
+batch × steps ÷ total wall time, so a slow step has the weight of its duration. Statistics over runs are part of
+`compare`. The store keeps summaries (`summaries`); they can always be derived again.
 """
 
 from __future__ import annotations
@@ -29,65 +28,66 @@ from paceline.record.record import Record
 from paceline.record.sample_files import SAMPLES
 
 SUMMARY = "summary"
-"""By which a summary is known among what was derived from a series."""
+"""The name of the summary in `SeriesFile.derived`."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class RunSummary:
-    """What one run measured, over its measured steps."""
+    """The numbers of one run, over its measured steps."""
 
     throughput: float
-    """Samples a second, all ranks together."""
+    """Samples per second of all ranks together."""
     step_s: float
-    """Global batch ÷ throughput."""
+    """The global batch ÷ throughput."""
     phases: Mapping[str, PhaseTime]
-    """Measured phases, in the order of the step."""
+    """The measured phases, in the order of the step."""
     phases_derived: Mapping[str, PhaseTime]
-    """What is inside a fused step, where the framework could derive it; parts of a measured phase, not more of them."""
+    """The derived phases of a fused step, if the framework could derive them. They are parts of a measured phase."""
     communication_transfer_s: float | None
-    """The exchange itself: the shortest of the ranks in each step, mean over steps. None: no such measured phase, one
-    rank alone, or ranks that do not step together."""
+    """The exchange itself: the shortest communication phase of the ranks in each step, as a mean over steps. None if no
+    such phase was measured, or the ranks do not step together, or there is only one."""
     communication_waiting_s: float | None
-    """The rest of the communication phase, mean over ranks: waiting for slower ones."""
+    """The rest of the communication phase, in which ranks wait for slower ones, as a mean over ranks."""
     cpu_utilisation: float | None
-    """CPU seconds ÷ wall seconds ÷ cores, over all ranks; None where no CPU time was taken."""
+    """CPU seconds ÷ wall seconds ÷ cores, over all ranks; None if no CPU time was recorded."""
     peak_rss_bytes: float | None
-    """Sum of the ranks' peaks."""
+    """The sum of the peaks of all ranks."""
     peak_rss_rank_bytes: float | None
-    """The largest rank's peak."""
+    """The largest peak of a rank."""
     first_step_s: float | None
-    """The very first step, slowest rank: allocation, connections, what is still to compile. None without warm-up."""
+    """The first step of the slowest rank, with allocation, connections and late compilation; None without warm-up."""
     compile_s: float | None
-    """Tracing and compilation ahead of the first step, slowest rank; part of the set-up. None where no rank tells."""
+    """Tracing and compilation before the first step, of the slowest rank; part of the set-up. None if not reported."""
     compile_in_first_step_s: float | None
-    """Compilation in the first step, slowest rank; part of first_step_s. None where no rank tells."""
+    """Compilation in the first step, of the slowest rank; part of first_step_s. None if not reported."""
     setup_s: float | None
-    """Process start to first step, slowest rank."""
+    """The time from process start to the first step, of the slowest rank."""
     loss_first: float | None
-    """Mean loss over ranks in the first step that has one."""
+    """The mean loss over ranks in the first step that has one."""
     loss_last: float | None
-    """Mean loss over ranks in the last step that has one."""
+    """The mean loss over ranks in the last step that has one."""
     n_steps: int
-    """Measured steps that every rank has."""
+    """The number of measured steps that every rank has."""
     n_ranks: int
-    """Ranks that measured."""
+    """The number of ranks with measured steps."""
     lockstep: Lockstep | None = None
-    """What the steps say that all ranks have; None: there are none."""
+    """A comparison of the ranks in the steps that all of them have; None if there are none."""
 
 
 def summarize(record: Record) -> RunSummary | None:
-    """The run's numbers, or None when no step was measured. Of a recorded run they are derived once."""
+    """Returns the numbers of a run; None if no step was measured. For a recorded run they are derived only once."""
     file = file_of(record, SAMPLES)
     if file is None:
         return sum_up(record)
     if SUMMARY not in file.derived:
         file.derived[SUMMARY] = sum_up(record)
-    summary: RunSummary | None = file.derived[SUMMARY]
+    summary = file.derived[SUMMARY]
+    assert summary is None or isinstance(summary, RunSummary)
     return summary
 
 
 def sum_up(record: Record) -> RunSummary | None:
-    """The numbers, derived from the samples again."""
+    """Derives the numbers of a run from its samples."""
     measured = measured_samples(record)
     if measured is None:
         return None
@@ -126,8 +126,8 @@ def sum_up(record: Record) -> RunSummary | None:
 
 
 def measured_samples(record: Record) -> pa.Table | None:
-    """The rows of measured steps, or None when there are none or their times cannot be divided by."""
-    import pyarrow.compute as pc  # noqa: PLC0415  costs every command a twentieth of a second, and few decode samples
+    """Returns the rows of measured steps; None if there are none, or if a time is not finite and positive."""
+    import pyarrow.compute as pc  # noqa: PLC0415  the import takes 50 ms, and few commands decode samples
 
     samples = record.samples
     if samples is None:
@@ -140,7 +140,7 @@ def measured_samples(record: Record) -> pa.Table | None:
 
 
 def phase_columns(table: pa.Table) -> dict[str, Floats]:
-    """Phase → its seconds, row by row, in the order of the step."""
+    """Returns phase → its seconds in each row, in the order of the step."""
     return {
         name.removeprefix(PHASE_PREFIX): floats(table, name)
         for name in table.column_names
@@ -149,12 +149,12 @@ def phase_columns(table: pa.Table) -> dict[str, Floats]:
 
 
 def by_step(table: pa.Table, values: Floats) -> Floats:
-    """Values as a matrix, one row per rank and one column per step that all ranks have."""
+    """Returns values as a matrix with one row per rank and one column per step that all ranks have."""
     return StepLayout(table).matrix(values)
 
 
 def slowest_times(record: Record) -> dict[int, list[float]]:
-    """Size → seconds of each measured operation on the rank that took longest."""
+    """Returns message size → the seconds of each measured operation on its slowest rank."""
     measured = measured_samples(record)
     if measured is None or "bytes" not in measured.column_names:
         return {}
@@ -164,7 +164,7 @@ def slowest_times(record: Record) -> dict[int, list[float]]:
 
 
 def cores_of_ranks(record: Record) -> dict[int, int]:
-    """Rank → cores in its budget: those it is pinned to, else the threads of all its workers."""
+    """Returns rank → its number of cores: those that it is pinned to, else the threads of all its workers."""
     threads = record.trial.cluster.threads_per_worker * record.trial.workers // record.trial.ranks
     return {r.rank: len(r.cores) or threads for r in record.ranks}
 
@@ -192,7 +192,7 @@ def _utilisation(record: Record, measured: pa.Table) -> float | None:
 
 
 def _first_step(samples: pa.Table) -> float | None:
-    import pyarrow.compute as pc  # noqa: PLC0415  as above
+    import pyarrow.compute as pc  # noqa: PLC0415  as in `measured_samples`
 
     first = samples["wall_s"].filter(pc.equal(samples["kind"], "first"))
     longest: float | None = pc.max(first).as_py()
@@ -201,8 +201,8 @@ def _first_step(samples: pa.Table) -> float | None:
 
 def _losses(samples: pa.Table) -> tuple[float | None, float | None]:
     loss, step = floats(samples, "loss"), floats(samples, "step")
-    known = ~np.isnan(loss)
-    if not known.any():
+    reported = ~np.isnan(loss)
+    if not reported.any():
         return None, None
-    first, last = step[known].min(), step[known].max()
-    return float(loss[known & (step == first)].mean()), float(loss[known & (step == last)].mean())
+    first, last = step[reported].min(), step[reported].max()
+    return float(loss[reported & (step == first)].mean()), float(loss[reported & (step == last)].mean())

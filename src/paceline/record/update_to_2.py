@@ -1,6 +1,6 @@
-"""From version 1 of what is stored to version 2: series with checksums, the meter in a file of its own, machines.
+"""The update of stored facts from version 1 to 2: checksums of series, the meter as a series, machines of hosts.
 
-Of stores, row by row; and of the facts in an archive, which are the same.
+It applies to the rows of a store, and to the facts in an archive, which have the same form.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from paceline.record.stored_json import dump
 
 
 def update_to_2(connection: sqlite3.Connection, folder: Path) -> None:
-    """Every row as version 2 has it, with the same id; nothing is lost: what moves out of a row goes into a file."""
+    """Rewrites every row in the form of version 2, with the same id. What is removed from a row is moved to a file."""
     for trigger in ("runs_never_change", "runs_never_vanish"):
         connection.execute(f"DROP TRIGGER {trigger}")
     connection.execute("DROP INDEX runs_study")
@@ -62,12 +62,12 @@ def update_to_2(connection: sqlite3.Connection, folder: Path) -> None:
 
 
 def facts_of_2(facts: dict[str, Any], site: str) -> tuple[dict[str, Any], pa.Table | None]:
-    """The facts of a run as version 2 has them, and what the meter saw as a table of its own."""
+    """Returns the facts of a run in the form of version 2, and what the meter saw as a table."""
     resources = dict(facts["resources"])
     looks = resources.pop("samples", None)
     hosts = [str(host["name"]) for host in facts.get("hosts", ())]
-    told = ((facts.get("state") or {}).get("site") or {}).get("hosts") or ()
-    machines = machines_of(hosts, site, facts["machine"], told)
+    reported = ((facts.get("state") or {}).get("site") or {}).get("hosts") or ()
+    machines = machines_of(hosts, site, facts["machine"], reported)
     changed = {
         "resources": resources,
         "machines": [asdict(machine) for machine in machines],
@@ -77,7 +77,7 @@ def facts_of_2(facts: dict[str, Any], site: str) -> tuple[dict[str, Any], pa.Tab
 
 
 def _checksum(path: Path, rows: int) -> str | None:
-    """Of the file as it is now, where it can be read; a file that is gone or damaged already may be restored later."""
+    """Returns the checksum of a file; None if it is missing or damaged, because it may be restored later."""
     if sample_files.read_table(path, rows, None) is None:
         return None
     return sample_files.checksum_of(path.read_bytes())

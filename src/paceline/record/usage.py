@@ -1,4 +1,4 @@
-"""What the processes of a run used, over time: curves from the meter's samples, thinned for the eye. Pure."""
+"""Curves of what the processes of a run used over time, from the looks of the meter, thinned for display. Pure."""
 
 from __future__ import annotations
 
@@ -7,16 +7,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from paceline.record.fact import number
 from paceline.record.meter import meter_looks
 from paceline.record.record import Record
 
 MOST_POINTS = 300
-"""Of a curve: more than a screen has columns for it."""
+"""The most points of a curve, which are more than its columns on a screen."""
 FEWEST_POINTS = 24
 ALL_POINTS = 2400
-"""Of all curves of a run together: with many ranks each gets fewer."""
+"""The most points of all curves of a run together, so with many ranks each curve has fewer."""
 SHORTEST = 0.5
-"""Of the meter's period: CPU time comes in hundredths of a second, so a shorter interval has no rate worth showing."""
+"""The shortest interval of a rate, in periods of the meter: CPU time is counted in hundredths of a second, so the rate
+of a shorter interval is too coarse."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -24,39 +26,45 @@ class Series:
     """One quantity over time."""
 
     t_s: tuple[float, ...]
-    """Since the meter began."""
+    """The seconds since the meter began."""
     values: tuple[float, ...]
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class UsageCurves:
-    """One process with its children."""
+    """The curves of one process with its children."""
 
     process: str
     cores: Series
-    """CPU seconds per second, since the previous sample."""
+    """CPU seconds per second since the previous look."""
     rss_bytes: Series
     """Resident memory."""
     mean_cores: float
-    """Over all of its samples, as are the next two."""
+    """The mean over all looks, before thinning; so are the two peaks."""
     peak_cores: float
     peak_rss_bytes: float
 
 
 def usage_of(record: Record) -> list[UsageCurves]:
-    """Curves of every process that was seen at least three times: two points make no curve. By name."""
-    samples = meter_looks(record.meter)
-    names = sorted({name for sample in samples for name in sample["processes"]}, key=_by_number)
+    """Returns the curves of every process that was seen at least three times, ordered by name."""
+    looks = meter_looks(record.meter)
+    names = sorted({name for look in looks for name in look["processes"]}, key=_by_number)
     most = min(MOST_POINTS, max(FEWEST_POINTS, ALL_POINTS // max(1, len(names))))
-    period = float(record.resources.get("period_s", 0.0))
-    found = []
+    period = number(record.resources.get("period_s")) or 0.0
+    curves = []
     for name in names:
-        seen = [(float(one["t_s"]), one["processes"][name]) for one in samples if name in one["processes"]]
-        times = [t for t, _ in seen]
-        rates = _rates(times, [float(used["cpu_s"]) for _, used in seen], SHORTEST * period)
+        seen = [
+            (look["t_s"], cpu_s, rss_bytes)
+            for look in looks
+            if (used := look["processes"].get(name)) is not None
+            and (cpu_s := used["cpu_s"]) is not None
+            and (rss_bytes := used["rss_bytes"]) is not None
+        ]
+        times = [t_s for t_s, _, _ in seen]
+        rates = _rates(times, [cpu_s for _, cpu_s, _ in seen], SHORTEST * period)
         if len(times) > 2 and len(rates.t_s) > 1:
-            memory = Series(t_s=tuple(times), values=tuple(float(used["rss_bytes"]) for _, used in seen))
-            found.append(
+            memory = Series(t_s=tuple(times), values=tuple(rss_bytes for _, _, rss_bytes in seen))
+            curves.append(
                 UsageCurves(
                     process=name,
                     cores=thinned(rates, most),
@@ -66,11 +74,11 @@ def usage_of(record: Record) -> list[UsageCurves]:
                     peak_rss_bytes=max(memory.values),
                 )
             )
-    return found
+    return curves
 
 
 def thinned(series: Series, most: int) -> Series:
-    """The same curve with no more than so many points: of each stretch its lowest and its highest, in their order."""
+    """Returns a curve with at most `most` points: the lowest and the highest of each stretch, in their order."""
     count = len(series.t_s)
     if count <= most:
         return series
@@ -83,7 +91,7 @@ def thinned(series: Series, most: int) -> Series:
 
 
 def _rates(times: Sequence[float], totals: Sequence[float], shortest: float) -> Series:
-    """What a counter grows by, a second; a child that ended takes its count with it, which is no negative rate."""
+    """Returns the growth of a counter per second. A child that ends lowers the counter, which counts as no growth."""
     ends, rates = [], []
     before = 0
     for at in range(1, len(times)):
@@ -96,6 +104,6 @@ def _rates(times: Sequence[float], totals: Sequence[float], shortest: float) -> 
 
 
 def _by_number(name: str) -> tuple[str, int]:
-    """worker2 before worker10."""
+    """Orders worker2 before worker10."""
     letters = name.rstrip("0123456789")
     return letters, int(name[len(letters) :] or 0)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Sequence
 from paceline.recommend.objective import GOALS, THROUGHPUT
 from paceline.recommend.recommendation import Advice, Recommendation
 from paceline.recommend.tried import Tried
+from paceline.report import numbers
 from paceline.report.lists import items, paragraph, wrap
 from paceline.report.table import Column, draw
 from paceline.stats.estimate import Estimate
@@ -64,7 +65,7 @@ def _table(advice: Advice, shown: Sequence[Recommendation], width: int) -> str:
         Column(header="is", cells=tuple(recommendation.by for recommendation in shown), right=False),
         Column(header="against the first", cells=apart, right=False),
     ]
-    return f"{draw(names, columns, width)}\n(in brackets: 90 % intervals)"
+    return f"{draw(names, columns, width)}\n(in brackets: {numbers.level(shown[0].value.level)} intervals)"
 
 
 def _factor(gain: Estimate | None) -> str:

@@ -13,8 +13,9 @@ from dataclasses import dataclass
 from paceline.compare import Comparison, PairVerdict, Row, ScalingFamily, families
 from paceline.report import numbers
 from paceline.report.names import spoken_framework
-from paceline.report.sentences import as_estimate, evidence_of, is_refused
+from paceline.report.sentences import evidence_of, is_refused, ratio_text
 from paceline.stats import Verdict
+from paceline.stats.estimate import Estimate
 
 MOST_PARTS = 2
 """Contests, or families, that an answer speaks of; the table has the rest."""
@@ -104,14 +105,15 @@ def _contest(comparison: Comparison, pairs: Sequence[PairVerdict]) -> _Clause:
         ratio = f" ({evidence_of(close[0])})" if len(close) == 1 else ""
         ahead = f", ahead of {_list([names[key] for key in members if key in lost])}" if lost else ""
         return _Clause(whole=f"{where}{_list([names[key] for key in (best, *rivals)])} {how}{ratio}{ahead}")
-    closest = min(pairs_of_best, key=lambda pair: pair.ratio or 0.0)
+    closest = min(pairs_of_best, key=lambda pair: pair.ratio.value if pair.ratio else 0.0)
     of_all = f"the fastest of {len(members)}: " if len(members) > 2 else ""
     next_best = f"{names[closest.b]}, the next" if len(members) > 2 else names[closest.b]
     note = f"; {closest.note}" if closest.note else ""
+    sure = _sure(numbers.known(closest.ratio))
     return _Clause(
-        whole=f"{where}{names[best]} is {of_all}{_factor(closest)} × as fast as {next_best} ({_sure(closest)}{note})",
+        whole=f"{where}{names[best]} is {of_all}{ratio_text(closest)} × as fast as {next_best} ({sure}{note})",
         about=(names[best], names[closest.b], note) if where else (),
-        short=f"{where}{_factor(closest)} ×",
+        short=f"{where}{ratio_text(closest)} ×",
     )
 
 
@@ -141,22 +143,18 @@ def _speed(row: Row) -> float:
     return row.throughput.value if row.throughput else 0.0
 
 
-def _factor(pair: PairVerdict) -> str:
-    return numbers.value(as_estimate(pair))
-
-
-def _sure(pair: PairVerdict) -> str:
-    return _interval(numbers.interval(as_estimate(pair)), pair.n_runs)
-
-
-def _interval(ends: str | None, n_runs: int | None, unit: str = "") -> str:
-    return f"95 % interval {ends}{unit}" if ends else f"{numbers.counted(n_runs or 0, 'run')}: no interval"
+def _sure(quantity: Estimate, factor: float = 1.0, unit: str = "") -> str:
+    """Its interval with the level, or why there is none."""
+    ends = numbers.interval(quantity, factor)
+    if ends is None:
+        return f"{numbers.counted(quantity.n_runs or 0, 'run')}: no interval"
+    return f"{numbers.level(quantity.level)} interval {ends}{unit}"
 
 
 def _scaling(comparison: Comparison, family: ScalingFamily) -> _Clause:
     base, row = family.base, family.rows[-1]
     speedup, efficiency = numbers.known(row.speedup), numbers.known(row.efficiency)
-    sure = _interval(numbers.interval(efficiency, 100), efficiency.n_runs, " %")
+    sure = _sure(efficiency, 100, " %")
     only = "only " if speedup.high is not None and speedup.high < 1 else ""
     few, many = (member.label.split(" · ") for member in (base, row))
     small = _phrase([part for part in few if part not in many], base)
@@ -175,8 +173,7 @@ def _scaling(comparison: Comparison, family: ScalingFamily) -> _Clause:
 
 def _alone(row: Row) -> str:
     throughput = numbers.known(row.throughput)
-    sure = _interval(numbers.interval(throughput), throughput.n_runs)
-    return f"{row.label}: {numbers.value(throughput)} samples/s ({sure})"
+    return f"{row.label}: {numbers.value(throughput)} samples/s ({_sure(throughput)})"
 
 
 def _list(names: Sequence[str]) -> str:

@@ -79,8 +79,7 @@ def _per_worker(base: Row) -> float:
 
 def _bar(row: Row, ideal: float, scale: float, length: int) -> str:
     quantity = numbers.known(row.throughput)
-    low = quantity.value if quantity.low is None else quantity.low
-    high = quantity.value if quantity.high is None else quantity.high
+    low, high = quantity.ends or (quantity.value, quantity.value)
     bar = (MEASURED * round(low * scale)).ljust(round(high * scale), UNSURE).ljust(length)[:length]
     mark = min(length - 1, max(0, round(ideal * scale) - 1))
     # The base is its own ideal: a mark on it would only hide the end of its bar.

@@ -26,6 +26,7 @@ from paceline.report.svg import (
     told,
     upward,
 )
+from paceline.stats.estimate import Estimate
 from paceline.stats.known_by import MEASURED
 from paceline.units import format_count
 
@@ -43,12 +44,10 @@ Form = Callable[[float], str]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class CurvePoint:
-    """A value at a number of workers; without an interval where none is known."""
+    """An estimate at a number of workers."""
 
     workers: int
-    value: float
-    low: float | None = None
-    high: float | None = None
+    estimate: Estimate
     key: str = ""
     """The key of the row that the point belongs to."""
     by: str = MEASURED
@@ -62,7 +61,8 @@ class Curve:
     name: str
     measured: tuple[CurvePoint, ...] = ()
     predicted: tuple[CurvePoint, ...] = ()
-    ideal: tuple[CurvePoint, ...] = ()
+    ideal: Mapping[int, float]
+    """Workers → what linear speed-up would give."""
     knee: int | None = None
     """The most workers whose efficiency is still high; None: it never falls, or is not known."""
 
@@ -82,16 +82,13 @@ def _predicted(name: str, predictions: Sequence[Prediction]) -> Curve:
     return Curve(
         name=name,
         predicted=tuple(point_of(prediction) for prediction in predictions),
-        ideal=tuple(CurvePoint(workers=count, value=per_worker * count) for count in counts),
+        ideal={count: per_worker * count for count in counts},
     )
 
 
 def point_of(prediction: Prediction) -> CurvePoint:
     """Predicted throughput."""
-    throughput = prediction.throughput
-    return CurvePoint(
-        workers=prediction.conditions.workers, value=throughput.value, low=throughput.low, high=throughput.high
-    )
+    return CurvePoint(workers=prediction.conditions.workers, estimate=prediction.throughput)
 
 
 def panel(
@@ -117,11 +114,16 @@ def panel(
         low: of the vertical axis, whatever the values.
         high: the same.
     """
-    points = [point for curve in curves for point in (*curve.measured, *curve.predicted, *curve.ideal)]
-    counts = sorted({point.workers for point in points})
-    values = [point.value for point in points]
-    values += [max(point.low, point.value / MOST_DOUBT) for point in points if point.low is not None]
-    values += [min(point.high, point.value * MOST_DOUBT) for point in points if point.high is not None]
+    points = [point for curve in curves for point in (*curve.measured, *curve.predicted)]
+    counts = sorted({*(point.workers for point in points), *(count for curve in curves for count in curve.ideal)})
+    values = [ideal for curve in curves for ideal in curve.ideal.values()]
+    for estimate in (point.estimate for point in points):
+        least, most = _ends(estimate)
+        values += [
+            estimate.value,
+            max(least, estimate.value / MOST_DOUBT),
+            min(most, estimate.value * MOST_DOUBT),
+        ]
     right = Scale(counts[0], max(counts[-1], counts[0] + 1), area.left + 12, area.right - 12, log=True)
     bottom, top = (min(values) if low is None else low), (max(values) if high is None else high)
     up = Scale(bottom, max(top, bottom * 1.01), area.bottom, area.top, log=log)
@@ -143,7 +145,7 @@ def _sparse(counts: Sequence[int], right: Scale) -> list[int]:
 
 
 def _ideal(curve: Curve, right: Scale, up: Scale) -> list[str]:
-    places = [(right(point.workers), up.inside(point.value)) for point in curve.ideal]
+    places = [(right(count), up.inside(value)) for count, value in curve.ideal.items()]
     return [path(places, stroke=SOFT, kind="ideal", stroke_dasharray=DOTTED, stroke_width="1.5")] if places else []
 
 
@@ -151,45 +153,49 @@ def _curve(index: int, curve: Curve, right: Scale, up: Scale, form: Form) -> lis
     paint = series(index)
     parts = []
     if len(curve.predicted) > 1:
-        lows, middle, highs = (
-            [(right(point.workers), up.inside(point.value if value is None else value)) for point, value in ends]
-            for ends in (
-                [(point, point.low) for point in curve.predicted],
-                [(point, point.value) for point in curve.predicted],
-                [(point, point.high) for point in curve.predicted],
-            )
+        lows, highs = (
+            [(right(point.workers), up.inside(_ends(point.estimate)[side])) for point in curve.predicted]
+            for side in (0, 1)
         )
+        middle = [(right(point.workers), up.inside(point.estimate.value)) for point in curve.predicted]
         parts.append(band(lows, highs, fill=paint))
         parts.append(path(middle, stroke=paint, kind="predicted", stroke_width=2, stroke_dasharray=dash(index)))
     if len(curve.measured) > 1:
-        middle = [(right(point.workers), up.inside(point.value)) for point in curve.measured]
+        middle = [(right(point.workers), up.inside(point.estimate.value)) for point in curve.measured]
         parts.append(path(middle, stroke=paint, kind="measured", stroke_width=2))
     for point in curve.measured:
-        x = right(point.workers)
-        if point.low is not None and point.high is not None:
-            parts.append(line(x, up.inside(point.low), x, up.inside(point.high), stroke=paint, stroke_width=2))
-        words = f"{curve.name}, {point.workers}: {point.by} {_with_ends(point, form)}"
+        x, estimate = right(point.workers), point.estimate
+        if estimate.ends is not None:
+            low, high = map(up.inside, estimate.ends)
+            parts.append(line(x, low, x, high, stroke=paint, stroke_width=2))
+        words = f"{curve.name}, {point.workers}: {point.by} {_with_ends(estimate, form)}"
         parts.append(
             dot(
                 index,
                 x,
-                up.inside(point.value),
+                up.inside(estimate.value),
                 told(words),
                 kind="mark",
                 data_row=point.key,
-                data_value=repr(point.value),
+                data_value=repr(estimate.value),
             )
         )
     if not curve.measured:
         for point in curve.predicted:
-            words = told(f"{curve.name}, {point.workers}: {_with_ends(point, form)}")
-            parts.append(dot(index, right(point.workers), up.inside(point.value), words, size=3.5, kind="mark"))
+            words = told(f"{curve.name}, {point.workers}: {_with_ends(point.estimate, form)}")
+            y = up.inside(point.estimate.value)
+            parts.append(dot(index, right(point.workers), y, words, size=3.5, kind="mark"))
     return parts
 
 
-def _with_ends(point: CurvePoint, form: Form) -> str:
-    ends = "" if point.low is None or point.high is None else f" ({form(point.low)}–{form(point.high)})"
-    return f"{form(point.value)}{ends}"
+def _ends(estimate: Estimate) -> tuple[float, float]:
+    """The ends of what is drawn: a value without interval is a point."""
+    return estimate.ends or (estimate.value, estimate.value)
+
+
+def _with_ends(estimate: Estimate, form: Form) -> str:
+    ends = "" if estimate.ends is None else f" ({'–'.join(map(form, estimate.ends))})"
+    return f"{form(estimate.value)}{ends}"
 
 
 def _knees(curves: Sequence[Curve], right: Scale, area: Area) -> list[str]:
@@ -214,11 +220,11 @@ def _names(curves: Sequence[Curve], right: Scale, up: Scale, area: Area) -> list
     ends = [max((*curve.measured, *curve.predicted), key=lambda point: point.workers) for curve in curves]
     lines = [textwrap.wrap(curve.name, NAME) or [""] for curve in curves]
     gap = NAME_LINE * max(map(len, lines)) + 3
-    beside = apart([up.inside(end.value) for end in ends], gap)
+    beside = apart([up.inside(end.estimate.value) for end in ends], gap)
     parts = []
     for index, (end, words, y) in enumerate(zip(ends, lines, beside, strict=True)):
         x = right(end.workers) + 8
-        parts.append(line(x, up.inside(end.value), area.right + 8, y, stroke=SOFT, stroke_opacity="0.5"))
+        parts.append(line(x, up.inside(end.estimate.value), area.right + 8, y, stroke=SOFT, stroke_opacity="0.5"))
         parts.append(dot(index, area.right + 16, y, size=3.5))
         parts += [
             text(area.right + 26, y + 4 + NAME_LINE * row, name_line, fill=INK if row == 0 else SOFT)

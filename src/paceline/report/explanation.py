@@ -12,6 +12,7 @@ from paceline.explain.explanation import Explanation
 from paceline.explain.finding import Finding
 from paceline.explain.gap import Gap
 from paceline.explain.regression import ChangePoint
+from paceline.report import numbers
 from paceline.report.findings import LEAST_SHOWN, loss_words
 from paceline.report.glyphs import MEASURED
 from paceline.report.lists import items, wrap
@@ -71,8 +72,9 @@ def _finding(number: int, finding: Finding, width: int) -> str:
 
 
 def factor(gain: Estimate) -> str:
-    """E.g. "1.42 × (1.30–1.55)"."""
-    return "{:.2f} × ({:.2f}–{:.2f})".format(gain.value, *gain.interval)
+    """E.g. "1.42 × (1.30–1.55, 90 %)"."""
+    low, high = gain.interval
+    return f"{gain.value:.2f} × ({low:.2f}–{high:.2f}, {numbers.level(gain.level)})"
 
 
 def _ladder(explained: Explanation, width: int) -> str:

@@ -17,7 +17,7 @@ def evidence_line(finding: Finding) -> str:
     gained = ""
     if gain is not None:
         low, high = gain.interval
-        gained = f"; without it × {gain.value:.3g} as fast ({low:.3g}–{high:.3g}, {gain.level:.0%})"
+        gained = f"; without it × {gain.value:.3g} as fast ({low:.3g}–{high:.3g}, {numbers.level(gain.level)})"
     return f"{finding.cause}: {numbers.share(finding.share)} of the step, {finding.by}{gained}; {finding.sure}"
 
 

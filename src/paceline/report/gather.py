@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
 
 from paceline.compare import Comparison
 from paceline.compare.runs import fingerprint
@@ -29,12 +28,12 @@ def source_of(records: Sequence[Record]) -> Source:
     )
 
 
-def machines_of(records: Sequence[Record]) -> list[dict[str, Any]]:
+def machines_of(records: Sequence[Record]) -> list[dict[str, object]]:
     """Facts about each machine that the records name."""
     return list({record.machine["id"]: dict(record.machine) for record in records}.values())
 
 
-def environments_of(records: Sequence[Record]) -> list[dict[str, Any]]:
+def environments_of(records: Sequence[Record]) -> list[dict[str, object]]:
     """Facts about each environment that the records name."""
     return list({record.environment.get("name", "?"): dict(record.environment) for record in records}.values())
 

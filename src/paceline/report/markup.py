@@ -73,7 +73,7 @@ def _cell(key: str, field: Field, cell: Cell) -> str:
     """A number carries all of its digits, so that a page can be held against the records."""
     if cell.value is None:
         return tag("td", say(cell.text))
-    ends = {"data_low": cell.low, "data_high": cell.high}
+    bounds = {"data_low": cell.low, "data_high": cell.high, "data_level": cell.level}
     shown, gap, interval = cell.text.partition(" (") if cell.low is not None else (cell.text, "", "")
     below = [" ", tag("span", say(f"({interval}"), kind="ends")] if gap else []
     return tag(
@@ -84,7 +84,7 @@ def _cell(key: str, field: Field, cell: Cell) -> str:
         data_row=key,
         data_field=field.name,
         data_value=repr(cell.value),
-        **{name: repr(end) for name, end in ends.items() if end is not None},
+        **{name: repr(bound) for name, bound in bounds.items() if bound is not None},
     )
 
 

@@ -1,46 +1,37 @@
-"""Calibrations, predictions and validations as text."""
+"""Calibrations, imports and validations as text."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from paceline.model.equations.conditions import Conditions
-from paceline.model.equations.parameters import UNKNOWNS
+from paceline.model.equations.parameters import NAMES, UNKNOWNS
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.forecast.predict import Prediction
-from paceline.report.glyphs import IDEAL, MEASURED, UNSURE
+from paceline.model.foreign.imported import CollectiveTimes, Imported
+from paceline.model.foreign.readers import StepTimes
+from paceline.report import numbers
 from paceline.report.table import Column, draw
-from paceline.stats.estimate import Estimate
-from paceline.stats.known_by import SIMULATED
-from paceline.units import format_bytes, format_count, format_seconds
+from paceline.units import format_bytes, format_seconds
 
-if TYPE_CHECKING:  # a prediction needs none of them, and SciPy is slow to load
-    from paceline.model.foreign.imported import Imported
+if TYPE_CHECKING:  # an import needs none of them, and SciPy is slow to load
     from paceline.model.validation.replay import Replayed
     from paceline.model.validation.validate import GroupResult, Validation
-
-CHART = 32
-"""Columns of a bar."""
-HOUR_S = 3600.0
-JOULES_A_KWH = 3.6e6
 
 
 def calibration_text(calibration: Calibration, width: int) -> str:
     """What was learnt, and what not."""
-    rows = [(unknown, calibration.parameters()[unknown.name]) for unknown in UNKNOWNS]
-    names = Column(header="parameter", cells=tuple(unknown.name for unknown, _ in rows), right=False)
+    parameters = list(calibration.parameters().values())
+    names = Column(header="parameter", cells=NAMES, right=False)
     columns = [
-        Column(header="value", cells=tuple(_value(parameter["value"], unknown.unit) for unknown, parameter in rows)),
+        Column(header="value", cells=tuple(_value(parameter.value, parameter.unit) for parameter in parameters)),
         Column(
-            header="interval (99 % for all)",
+            header=f"interval ({numbers.level(parameters[0].level)} for all)",
             cells=tuple(
-                f"{_value(parameter['low'], unknown.unit)} – {_value(parameter['high'], unknown.unit)}"
-                for unknown, parameter in rows
+                " – ".join(_value(end, parameter.unit) for end in parameter.interval) for parameter in parameters
             ),
         ),
-        Column(header="is", cells=tuple(unknown.doc for unknown, _ in rows), right=False),
+        Column(header="is", cells=tuple(unknown.doc for unknown in UNKNOWNS), right=False),
     ]
     spread = calibration.straggling
     lines = [
@@ -61,18 +52,18 @@ def calibration_text(calibration: Calibration, width: int) -> str:
 
 def imported_text(imported: Imported) -> str:
     """What was read of a file of another tool, in a sentence."""
-    contents = imported.told
-    if "sizes" in contents:
-        sizes, seconds = contents["sizes"], contents["seconds"]
+    told = imported.told
+    if isinstance(told, CollectiveTimes):
+        sizes, seconds = told.sizes, told.seconds
         return (
-            f"{imported.file}: {contents['operation']} among {imported.setting.workers} ranks, {len(sizes)} sizes from "
+            f"{imported.file}: {told.operation} among {imported.setting.workers} ranks, {len(sizes)} sizes from "
             f"{format_bytes(sizes[0])} ({format_seconds(seconds[0])}) to {format_bytes(sizes[-1])} "
             f"({format_seconds(seconds[-1])})"
         )
-    if "fractions" in contents:
-        return f"{imported.file}: {len(contents['bytes'])} gradients, {format_bytes(sum(contents['bytes']))} in all"
-    step, exchange, exposed = (format_seconds(contents[name]) for name in ("step", "communication", "exposed"))
-    return f"{imported.file}: a step of {step}, {exchange} of communication, {exposed} of it exposed"
+    if isinstance(told, StepTimes):
+        step, exchange, exposed = map(format_seconds, (told.step, told.communication, told.exposed))
+        return f"{imported.file}: a step of {step}, {exchange} of communication, {exposed} of it exposed"
+    return f"{imported.file}: {len(told.bytes)} gradients, {format_bytes(sum(told.bytes))} in all"
 
 
 def _slow(slowest: float) -> str:
@@ -87,152 +78,6 @@ def _value(number: float, unit: str) -> str:
     if unit == "s/B":
         return f"{number * 1e9:.3g} ns/B"
     return f"{number:.3g}"
-
-
-def prediction_text(answer: Mapping[str, Any], extras: Mapping[str, Any], width: int) -> str:
-    """A table of predictions, a chart, and what to make of them."""
-    calibration: Calibration = answer["calibration"]
-    predictions: Sequence[Prediction] = answer["predictions"]
-    first = predictions[0].conditions
-    names = Column(header="workers", cells=tuple(str(prediction.conditions.workers) for prediction in predictions))
-    columns = [
-        Column(header="step", cells=tuple(_seconds(prediction.step) for prediction in predictions)),
-        Column(header="samples/s", cells=tuple(_plain(prediction.throughput) for prediction in predictions)),
-        Column(header="efficiency", cells=tuple(_percent(prediction.efficiency) for prediction in predictions)),
-        Column(
-            header="exposed",
-            cells=tuple(
-                format_seconds(prediction.terms.exposed_s) if prediction.terms.exposed_s else "-"
-                for prediction in predictions
-            ),
-        ),
-        Column(
-            header="held back by",
-            cells=tuple(
-                f"{prediction.bottleneck} {prediction.shares[prediction.bottleneck]:.0%}" for prediction in predictions
-            ),
-            right=False,
-        ),
-        *_paid_columns(predictions, extras),
-    ]
-    blocks = [
-        f"{calibration.family.label}, batch {first.samples:g} per worker: {predictions[0].by}, 90 % intervals",
-        draw(names, columns, width),
-        _chart(predictions, width),
-        "\n".join(fill(line, width, subsequent_indent="  ") for line in _sentences(answer, extras)),
-    ]
-    return "\n\n".join(block for block in blocks if block)
-
-
-def paid(prediction: Prediction, extras: Mapping[str, Any]) -> dict[str, Any]:
-    """Time, cost and energy of an epoch, and whether it fits into memory: what the given prices and sizes say."""
-    amounts: dict[str, Any] = {}
-    if extras["epoch"]:
-        epoch = prediction.throughput.over(extras["epoch"], "s")
-        amounts["epoch_s"] = epoch.to_json()
-        hosts = prediction.conditions.hosts
-        if extras["price"] is not None:
-            amounts["cost"] = epoch.times(hosts * extras["price"] / HOUR_S, "currency").to_json()
-        if extras["power"] is not None:
-            amounts["energy_j"] = epoch.times(hosts * extras["power"], "J").to_json()
-    if extras["memory"] is not None and prediction.memory_bytes is not None:
-        amounts["fits"] = prediction.memory_bytes <= extras["memory"]
-    return amounts
-
-
-def _paid_columns(predictions: Sequence[Prediction], extras: Mapping[str, Any]) -> list[Column]:
-    rows = [paid(prediction, extras) for prediction in predictions]
-    columns = []
-    if all("epoch_s" in row for row in rows):
-        columns.append(Column(header="epoch", cells=tuple(format_seconds(row["epoch_s"]["value"]) for row in rows)))
-    if all("cost" in row for row in rows):
-        columns.append(Column(header="cost", cells=tuple(f"{row['cost']['value']:.3g}" for row in rows)))
-    if all("energy_j" in row for row in rows):
-        columns.append(
-            Column(header="kWh", cells=tuple(f"{row['energy_j']['value'] / JOULES_A_KWH:.3g}" for row in rows))
-        )
-    if all("fits" in row for row in rows):
-        columns.append(Column(header="fits", cells=tuple("yes" if row["fits"] else "no" for row in rows)))
-    return columns
-
-
-def _sentences(answer: Mapping[str, Any], extras: Mapping[str, Any]) -> list[str]:
-    calibration, predictions = answer["calibration"], answer["predictions"]
-    lines = []
-    if len(predictions) > 1:
-        knee = answer["knee"]
-        lines.append(
-            f"Efficiency stays above 80 % up to {knee} worker(s)."
-            if knee
-            else "Efficiency stays above 80 % throughout."
-        )
-        worth, last = answer["worth"], predictions[-1].conditions.workers
-        beyond = (
-            "all that were asked for" if worth == last else "doubling them again brings less than half of a doubling"
-        )
-        lines.append(f"Worth paying for: {worth} worker(s); {beyond}.")
-    far = max(predictions, key=lambda prediction: prediction.extrapolated_by)
-    if far.extrapolated:
-        lines.append(f"{far.conditions.workers} workers are {far.extrapolated}.")
-    if predictions[-1].by == SIMULATED:
-        lines.append(_simulated(predictions[-1].conditions))
-    for before, after in zip(answer["without"][-1:], predictions[-1:], strict=False):
-        ratio = before.step.value / after.step.value
-        lines.append(f"With the change, {after.conditions.workers} workers are {ratio:.2f} times as fast as without.")
-    for change, ratio in answer["helps"]:
-        lines.append(f"{change}: {1 / ratio:.2f} times as fast on {predictions[-1].conditions.workers} workers.")
-    memory = predictions[-1].memory_bytes
-    if memory is not None and extras["memory"] is not None:
-        lines.append(f"Memory per worker: about {format_bytes(memory)}.")
-    if memory is None and extras["memory"] is not None:
-        lines.append(f"Not known: the memory per worker, and so whether {format_bytes(extras['memory'])} is enough")
-    lines += [f"Not known: {sentence}" for sentence in calibration.unidentified]
-    lines += [f"Doubt: {sentence}" for sentence in calibration.remarks]
-    return lines
-
-
-def _simulated(conditions: Conditions) -> str:
-    """What was simulated, in a sentence."""
-    parts = []
-    if conditions.slowness and conditions.repeating:
-        factors = ", ".join(f"× {factor:g}" for factor in conditions.slowness)
-        parts.append(f"hosts that compute slower by {factors}, in turn")
-    elif conditions.slowness:
-        parts.append(f"one host that computes × {conditions.slowness[0]:g} slower")
-    if conditions.oversubscription > 1:
-        parts.append(f"a network between hosts that carries 1/{conditions.oversubscription:g} of what they can send")
-    if conditions.jobs > 1:
-        parts.append(f"{conditions.jobs} equal jobs on the same links, which begin their steps together")
-    return f"Simulated step by step, from the calibrated times: {'; '.join(parts)}."
-
-
-def _chart(predictions: Sequence[Prediction], width: int) -> str:
-    """Efficiency against workers, as bars."""
-    if len(predictions) < 2:
-        return ""
-    length = min(CHART, width - 24)
-    lines = ["efficiency"]
-    digits = len(str(predictions[-1].conditions.workers))
-    for prediction in predictions:
-        efficiency = prediction.efficiency
-        low, high = (round(min(1.0, end) * length) for end in efficiency.interval)
-        bar = (MEASURED * low).ljust(high, UNSURE)
-        lines.append(
-            f"{prediction.conditions.workers:>{digits}}  {bar.ljust(length)[:length]}{IDEAL}  {efficiency.value:.0%}"
-        )
-    return "\n".join(lines)
-
-
-def _seconds(number: Estimate) -> str:
-    return "{} ({}–{})".format(*map(format_seconds, (number.value, *number.interval)))
-
-
-def _plain(number: Estimate) -> str:
-    return "{} ({}–{})".format(*map(format_count, (number.value, *number.interval)))
-
-
-def _percent(number: Estimate) -> str:
-    return "{:.0%} ({:.0%}–{:.0%})".format(number.value, *number.interval)
 
 
 FIGURES = ("mape", "median", "p95", "max", "bias", "spearman", "coverage")

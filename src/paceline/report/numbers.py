@@ -25,7 +25,7 @@ _BYTES = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")
 def known(quantity: Estimate | None) -> Estimate:
     """The quantity, where the caller has made sure that there is one."""
     if quantity is None:
-        raise ValueError("this row has no such number: choose rows that were measured")
+        raise ValueError("there is no such number here: choose what was measured and may be ranked")
     return quantity
 
 
@@ -78,6 +78,11 @@ def interval(quantity: Estimate, factor: float = 1.0) -> str | None:
         return None
     decimals = _decimals(scaled)
     return f"{scaled.low:.{decimals}f}–{scaled.high:.{decimals}f}"
+
+
+def level(fraction: float) -> str:
+    """How often intervals of a level are right, e.g. "95 %"."""
+    return f"{fraction * 100:g} %"
 
 
 def value(quantity: Estimate, factor: float = 1.0) -> str:

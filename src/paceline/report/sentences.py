@@ -15,9 +15,7 @@ from paceline.compare import (
     RowWarning,
 )
 from paceline.report import numbers
-from paceline.stats import LEVEL, Verdict
-from paceline.stats.estimate import Estimate
-from paceline.stats.known_by import DERIVED
+from paceline.stats import Verdict
 from paceline.units import format_seconds
 
 MOST_PAIRS = 12
@@ -119,30 +117,23 @@ def factor_text(factor: Factor) -> str:
 
 
 def ratio_text(pair: PairVerdict) -> str:
-    return numbers.value(as_estimate(pair))
+    """How many times as fast, with the digits that the interval earns."""
+    return numbers.value(numbers.known(pair.ratio))
 
 
 def evidence_of(pair: PairVerdict) -> str:
     """Interval, its level, adjusted p value and number of runs."""
-    quantity = as_estimate(pair)
+    quantity = numbers.known(pair.ratio)
     ends = numbers.interval(quantity)
     if ends is None:
-        return f"ratio {numbers.value(quantity)}, no interval, n={pair.n_runs}"
+        return f"ratio {ratio_text(pair)}, no interval, n={pair.n_runs}"
     # The p value is that of "no difference": beside "equal" it would only puzzle.
     silent = pair.p_adjusted is None or pair.verdict == Verdict.EQUAL.words
     # Holm's correction widens no interval: an interval without 1 beside a large p needs the word.
     adjusted = " adjusted" if pair.p_adjusted != pair.p else ""
     p = "" if silent else f", {numbers.p_value(pair.p_adjusted or 0.0)}{adjusted}"
-    ratio = "" if pair.verdict == Verdict.DIFFERENT.words else f"ratio {numbers.value(quantity)}, "
-    return f"{ratio}{ends}, 95 %{p}, n={pair.n_runs}"
-
-
-def as_estimate(pair: PairVerdict) -> Estimate:
-    if pair.ratio is None:
-        raise ValueError(f"{pair.a} and {pair.b} were not ranked")
-    return Estimate(
-        value=pair.ratio, low=pair.low, high=pair.high, level=LEVEL, unit="1", by=DERIVED, n_runs=pair.n_runs
-    )
+    ratio = "" if pair.verdict == Verdict.DIFFERENT.words else f"ratio {ratio_text(pair)}, "
+    return f"{ratio}{ends}, {numbers.level(quantity.level)}{p}, n={pair.n_runs}"
 
 
 def is_refused(pair: PairVerdict) -> bool:

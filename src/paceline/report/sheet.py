@@ -9,6 +9,9 @@ from dataclasses import dataclass
 from paceline.report import numbers
 from paceline.stats.estimate import Estimate, finite
 
+LEVEL = "level"
+"""Name of the column that says the level of the intervals of a line."""
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Cell:
@@ -16,11 +19,30 @@ class Cell:
 
     text: str
     """As a person reads it."""
-    value: float | None = None
-    """All digits of it; None: it is words."""
-    low: float | None = None
-    high: float | None = None
-    """Ends of its interval, where the text has them."""
+    number: float | Estimate | None = None
+    """What the text is about, with its interval where it is not exact; None: it is words."""
+
+    @property
+    def value(self) -> float | None:
+        """All digits of the number; None for words, and where it is not finite."""
+        return finite(self.number.value if isinstance(self.number, Estimate) else self.number)
+
+    @property
+    def low(self) -> float | None:
+        """Lower end of the interval; None where there is none."""
+        return finite(self.number.low) if isinstance(self.number, Estimate) else None
+
+    @property
+    def high(self) -> float | None:
+        """Upper end of the interval; None where there is none."""
+        return finite(self.number.high) if isinstance(self.number, Estimate) else None
+
+    @property
+    def level(self) -> float | None:
+        """Level of the interval; None without one, and for what is known exactly, such as the base of a ratio."""
+        if not isinstance(self.number, Estimate) or self.low == self.high:
+            return None
+        return self.number.level
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -45,11 +67,27 @@ class Line:
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Sheet:
-    """A table."""
+    """A table.
+
+    Intervals of different levels share a table only if it has the column LEVEL, so that no reader holds a 90 % interval
+    against a 95 % one unawares.
+
+    Raises:
+        ValueError: intervals of different levels, or an interval whose level its line does not name.
+    """
 
     caption: str
     fields: tuple[Field, ...]
     lines: tuple[Line, ...]
+
+    def __post_init__(self) -> None:
+        levels = [{cell.level for cell in line.cells} - {None} for line in self.lines]
+        if len(set().union(*levels)) < 2:
+            return
+        names = [field.name for field in self.fields]
+        named = [line.cells[names.index(LEVEL)].value if LEVEL in names else None for line in self.lines]
+        if any(own - {name} for own, name in zip(levels, named, strict=True)):
+            raise ValueError(f"intervals of several levels in one table, unmarked: {self.caption}")
 
     def csv(self) -> str:
         """Numbers with all their digits, an interval in columns of its own; begins with a header."""
@@ -70,6 +108,12 @@ class Sheet:
         return out.getvalue()
 
 
+def level_cell(*cells: Cell) -> Cell:
+    """What the column LEVEL says of a line with these cells, whose intervals share a level."""
+    level = next((cell.level for cell in cells if cell.level is not None), None)
+    return word(numbers.NOTHING) if level is None else number(level, numbers.level(level))
+
+
 def fields(**headers: str) -> tuple[Field, ...]:
     """Columns by name and header."""
     return tuple(Field(name=name, header=header) for name, header in headers.items())
@@ -80,12 +124,9 @@ def word(text: str | None) -> Cell:
 
 
 def number(value: float, text: str) -> Cell:
-    return Cell(text=text, value=finite(value))
+    return Cell(text=text, number=value)
 
 
 def measured(quantity: Estimate | None, text: str) -> Cell:
     """A quantity with its interval, or its absence."""
-    if quantity is None:
-        return Cell(text=numbers.NOTHING)
-    low, high = finite(quantity.low), finite(quantity.high)
-    return Cell(text=text, value=finite(quantity.value), low=low, high=high)
+    return Cell(text=numbers.NOTHING) if quantity is None else Cell(text=text, number=quantity)

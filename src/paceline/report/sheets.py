@@ -7,7 +7,6 @@ from collections.abc import Iterable, Sequence
 from paceline.compare import Comparison, Proof, Row
 from paceline.report import numbers
 from paceline.report.fairness import shown_verdict
-from paceline.report.sentences import as_estimate
 from paceline.report.sheet import Cell, Field, Line, Sheet, fields, measured, number, word
 from paceline.report.text import shown_efficiency, shown_runs
 
@@ -58,9 +57,7 @@ def verdict_sheet(comparison: Comparison) -> Sheet:
                 cells=(
                     word(labels[pair.a]),
                     word(labels[pair.b]),
-                    measured(as_estimate(pair), numbers.plain(as_estimate(pair)))
-                    if pair.ratio is not None
-                    else word("-"),
+                    measured(pair.ratio, numbers.plain(pair.ratio)),
                     word("-") if pair.p_adjusted is None else number(pair.p_adjusted, numbers.p_value(pair.p_adjusted)),
                     number(pair.n_runs, str(pair.n_runs)),
                     word(pair.verdict),

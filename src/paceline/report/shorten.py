@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any
 
 from paceline.compare import Comparison, Note, Row
 
@@ -74,7 +73,7 @@ def _kept(rows: Sequence[Row], most: int) -> set[str]:
     families: dict[str, list[Row]] = {}
     for row in rows:
         families.setdefault(row.base or row.key, []).append(row)
-    questions: dict[tuple[Any, ...], list[list[Row]]] = {}
+    questions: dict[tuple[object, ...], list[list[Row]]] = {}
     for family in families.values():
         first = family[0]
         batch = first.batch_global if first.scaling == "strong" else first.batch_per_worker
@@ -90,7 +89,7 @@ def _kept(rows: Sequence[Row], most: int) -> set[str]:
     return kept
 
 
-def _setting(row: Row) -> tuple[Any, ...]:
+def _setting(row: Row) -> tuple[object, ...]:
     """What one model of the step describes."""
     return (row.workload, row.framework, row.strategy, row.threads_per_worker, row.device, row.machine, dict(row.knobs))
 

@@ -1,4 +1,4 @@
-"""The only stage that acts: starts processes on a site, supervises them, records what they did."""
+"""The only stage that acts: it starts processes on a site, supervises them, and makes records of what they did."""
 
 from paceline.run.campaign import Budget, campaign
 from paceline.run.equip import Equipment

@@ -1,7 +1,7 @@
-"""Going round again: run what is proposed, show the records to the proposer, until it wants nothing more.
+"""The loop of a campaign: run what is proposed and show the records to the proposer, until it proposes nothing more.
 
-The one loop behind adaptive repeats, and later calibration, tuning and trying a recommendation. The proposer lives
-right of the record and only computes; the executor is passed in by the caller, who joins the two.
+Adaptive repeats, calibration and the trial of a recommendation use it. The proposer belongs to a stage after the record
+and only computes; the caller passes in the function that runs.
 """
 
 from __future__ import annotations
@@ -14,17 +14,17 @@ from paceline.plan.schedule import Proposal
 from paceline.record import Record
 
 Proposer = Callable[[Sequence[Record]], Proposal | None]
-"""From what is recorded to what to run next; None: nothing would tell more."""
+"""From what is recorded to what to run next; None: no further run would tell more."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Budget:
-    """When to stop asking."""
+    """When a campaign ends, whatever is proposed."""
 
     seconds: float | None = None
-    """Wall time; checked between proposals, so the last one may overrun it. None: no limit."""
+    """Wall time, checked between proposals, so that the last one may exceed it; None: no limit."""
     rounds: int = 100
-    """Proposals at most: a proposer that never has enough is a defect, not a reason to run for ever."""
+    """The most proposals that are run: a proposer that never ends is a defect."""
 
 
 def campaign(
@@ -34,7 +34,7 @@ def campaign(
     records: Sequence[Record] = (),
     budget: Budget | None = None,
 ) -> list[Record]:
-    """All records, those passed in first. Ends when nothing is proposed, nothing new came, or the budget is spent."""
+    """Run until nothing is proposed, nothing new is recorded, or the budget is spent; all records, old ones first."""
     budget = budget or Budget()
     collected = list(records)
     started = time.monotonic()

@@ -1,8 +1,8 @@
-"""Who judges in a fairness proof, and which runs that takes.
+"""The runs of a fairness proof, and the reference that they are compared with.
 
-The judge is PyTorch's: one process that trains in float64, and then in float32 several times, whose distances from
-float64 tell what rounding does to a workload. That PyTorch's builder reads the graph rightly is not proved by its
-agreement with itself: its layers are tested against NumPy, and other frameworks would part from it.
+The reference is written in PyTorch: one process that trains in float64, and then several times in float32, whose
+distances from float64 tell what rounding does to a workload. It cannot prove that PyTorch's own builder reads the graph
+correctly: for that its layers are tested against NumPy, and a mistake would show as a difference to other frameworks.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ REFERENCE = "reference"
 
 
 def can_be_proved(trial: Trial, catalog: Catalog) -> bool:
-    """Whether there is anything that a proof could show of it."""
+    """Whether a proof could show anything about a trial."""
     trains = catalog.capabilities[trial.framework.name].trains and trial.workload.collective is None
     return trains and not trial.framework.simulated
 
 
 def cases_of(trials: Sequence[Trial], catalog: Catalog) -> list[ProofCase]:
-    """The proof's cases for these trials. The catalog must know the reference."""
+    """The cases of the proof for these trials. The catalog has to contain the reference."""
     return proof_cases(
         [trial for trial in trials if can_be_proved(trial, catalog)],
         reference=default_choice(catalog, REFERENCE),

@@ -1,6 +1,6 @@
-"""Faults on demand: wait until a rank says that it has reached a step, then let the site act.
+"""Injects the fault that a study asked for when a rank reports that it has reached the step.
 
-A thread that looks for one file, and only in runs for which the study asked for a fault.
+This takes a thread that looks for one file, and only in runs with a fault.
 """
 
 from __future__ import annotations
@@ -13,11 +13,12 @@ from pathlib import Path
 from paceline.sites import Site
 
 LOOK_S = 0.05
+"""How often the thread looks."""
 
 
 @contextmanager
 def disturbing(site: Site, folder: Path) -> Iterator[None]:
-    """Disturb the run at the step that the site named, if it named one."""
+    """While this context is open, disturb the run at the step that the site names, if it names one."""
     step = site.disturbs_at()
     if step is None:
         yield
@@ -30,7 +31,7 @@ def disturbing(site: Site, folder: Path) -> Iterator[None]:
             if (folder / f"reached.{step}").exists():
                 try:
                     site.disturb()
-                except Exception as error:  # noqa: BLE001  raised again where somebody hears it
+                except Exception as error:  # noqa: BLE001  raised again by the thread that waits for the run
                     failures.append(error)
                 return
 

@@ -1,4 +1,4 @@
-"""The environment of a run on hosts that share no files with us: verified there, and built where it is missing."""
+"""Verifies the environment of a run on hosts that share no files with us, and builds it where it is missing."""
 
 from __future__ import annotations
 
@@ -15,58 +15,62 @@ from paceline.sites import HostAnswer, Site
 
 ASK_S = 60.0
 BUILD_S = 3600.0
+"""Time for a host to tell what is installed, and to build an environment."""
 PASSED_ON = ("PACELINE_CACHE", "XDG_CACHE_HOME", "HOME")
-"""What decides where environments are kept: there as here."""
+"""Variables that decide where environments are kept, on the hosts as here."""
 
 TELL = """\
 import json, os, sys
-found = {}
+versions = {}
 for folder in sys.path:
     for entry in sorted(os.listdir(folder)) if os.path.isdir(folder) else ():
         if entry.endswith((".dist-info", ".egg-info")) and not entry.startswith("~"):
             name, _, version = entry.rpartition(".")[0].partition("-")
-            found.setdefault(name.lower().replace("_", "-").replace(".", "-"), version.partition("-py")[0])
-print(json.dumps(dict(found)))
+            versions.setdefault(name.lower().replace("_", "-").replace(".", "-"), version.partition("-py")[0])
+print(json.dumps(versions))
 """
-"""Runs in the environment's interpreter: what is installed there, read as `environments.installed` reads it here."""
+"""A program for the environment's interpreter that prints what is installed there: distribution → version.
+
+It reads this as `environments.installed` does here."""
 
 
 class Equipment:
-    """Which environments are known to be right on all hosts of a site, since they were last reached."""
+    """Which environments were verified on all hosts of a site."""
 
     def __init__(self, site: Site) -> None:
         self._site = site
-        self._right: set[tuple[str, str]] = set()
+        self._verified: set[tuple[str, str]] = set()
 
     def ensure(self, environment: Environment) -> None:
-        """Verify it on every open host, and build it where it is not.
+        """Verify an environment on every open host, and build it where it is missing or not the same.
 
         Raises:
-            SiteError: it cannot be had on a host, with what to do there.
+            SiteError: it cannot be built on a host, with what to do there.
         """
-        if (environment.name, environment.lock) in self._right:
+        if (environment.name, environment.lock) in self._verified:
             return
         expected = environment.fingerprint()["packages"]
-        wrong = _differ(self._told(environment), expected)
+        wrong = _differ(self._installed(environment), expected)
         if wrong:
             self._build(environment)
-            wrong = _differ(self._told(environment), expected)
+            wrong = _differ(self._installed(environment), expected)
         if wrong:
             host, why = next(iter(wrong.items()))
             raise SiteError(
                 f"environment {environment.name} is not the same on {host}: {why}",
                 hint=f"on {host}: paceline env build {environment.name}",
             )
-        self._right.add((environment.name, environment.lock))
+        self._verified.add((environment.name, environment.lock))
 
-    def _told(self, environment: Environment) -> list[HostAnswer]:
+    def _installed(self, environment: Environment) -> list[HostAnswer]:
         command = environment.command(["-I", "-c", TELL])
         return self._site.each_host(command, environment.variables(), within_s=ASK_S)
 
     def _build(self, environment: Environment) -> None:
-        """As a user would by hand: a virtual environment with this source and what it needs, then `build`.
+        """Do what a user would do by hand: make a virtual environment with this source and what it needs, then build.
 
-        Hosts that have it already find so at once; what goes wrong shows when they are asked again.
+        A host that has the environment already is done at once. Whether the build succeeded shows when hosts are asked
+        again.
         """
         pins = known_environments().get(environment.name)
         if pins is None:
@@ -85,8 +89,10 @@ CACHE=${{PACELINE_CACHE:-${{XDG_CACHE_HOME:-$HOME/.cache}}/paceline}}
 PATH={tools}/bin:$PATH PYTHONPATH={shlex.quote(str(source.parent))} {tools}/bin/python -m paceline.environments """
         passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
         passed_on["PACELINE_ENVIRONMENTS"] = str(pins.parent)
-        told = self._site.each_host(["sh", "-c", script + shlex.quote(environment.name)], passed_on, within_s=BUILD_S)
-        for answer in told:
+        answers = self._site.each_host(
+            ["sh", "-c", script + shlex.quote(environment.name)], passed_on, within_s=BUILD_S
+        )
+        for answer in answers:
             if answer.code != 0:
                 last = answer.text.strip().splitlines()[-1:] or ["no message"]
                 raise SiteError(
@@ -95,16 +101,16 @@ PATH={tools}/bin:$PATH PYTHONPATH={shlex.quote(str(source.parent))} {tools}/bin/
                 )
 
 
-def _differ(told: list[HostAnswer], expected: Mapping[str, str]) -> dict[str, str]:
-    """Host → what is different there."""
+def _differ(answers: list[HostAnswer], expected: Mapping[str, str]) -> dict[str, str]:
+    """Host → what is different there, from what each host has installed."""
     wrong = {}
-    for answer in told:
+    for answer in answers:
         if answer.code != 0:
             wrong[answer.host] = (answer.text.strip().splitlines() or ["it does not start"])[-1]
             continue
-        found = json.loads(answer.text)
+        versions: dict[str, str] = json.loads(answer.text)
         for name, version in expected.items():
-            if found.get(name) != version:
-                wrong[answer.host] = f"{name} is {found.get(name, 'missing')}, and {version} here"
+            if versions.get(name) != version:
+                wrong[answer.host] = f"{name} is {versions.get(name, 'missing')}, and {version} here"
                 break
     return wrong

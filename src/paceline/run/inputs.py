@@ -1,4 +1,4 @@
-"""What the ranks of a run read: initial weights and data, made once from a seed, cached, with their checksums."""
+"""The inputs of a run: initial weights and data, made once from a seed and cached, with their checksums."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from functools import singledispatch
 from math import prod
 from pathlib import Path
-from typing import Any
 
 from paceline.datasets import write_synthetic
 from paceline.plan.trial import Trial
@@ -14,7 +13,7 @@ from paceline.workloads import Collective, Graph, Program, Workload, known_sizes
 from paceline.workloads.weights import write_initial_weights
 
 POOL_BYTES = 32 * 2**20
-"""Synthetic samples kept: enough that two steps rarely see the same batch, little enough to stay in memory."""
+"""Size of the pool of synthetic samples: two steps rarely see the same batch, and the pool stays in memory."""
 POOL_SAMPLES = 512
 MINIMUM_BATCHES = 2
 """Every rank gets at least two different batches, so that the loss moves for a reason."""
@@ -24,28 +23,28 @@ MINIMUM_BATCHES = 2
 class Inputs:
     """Files for the job and facts for the record."""
 
-    facts: dict[str, Any]
+    facts: dict[str, object]
     """Checksums and sizes."""
-    graph: dict[str, Any] | None = None
+    graph: dict[str, object] | None = None
     """The layer graph, where there is one."""
     drops_out: bool = False
-    """Whether the graph that was asked for has dropout, which a proof takes out of it."""
-    program: dict[str, Any] | None = None
+    """Whether the graph that was asked for has dropout; a proof trains it without."""
+    program: dict[str, object] | None = None
     """The user's program, where there is one: "folder", "script", "arguments", "files" and "working_directory"."""
-    collective: dict[str, Any] | None = None
+    collective: dict[str, object] | None = None
     """The operation and its sizes, where a collective is measured by itself."""
     weights: dict[str, str] | None = None
     """"path" and "index" of the initial weights."""
     data_index: str | None = None
     """JSON index of the data."""
     files: tuple[Path, ...] = ()
-    """All of them, for sites that must bring them to other hosts."""
+    """All files that the ranks read, for sites that have to bring them to other hosts."""
 
 
 @singledispatch
 def prepare_inputs(workload: Workload, trial: Trial, cache: Path, folder: Path, *, needs_weights: bool) -> Inputs:
-    """Make, or find in the cache, or copy into the folder of the run, what the ranks read."""
-    raise NotImplementedError(f"nobody knows what the ranks of a {workload.kind} read")
+    """Make what the ranks read, find it in the cache, or copy it into the folder of the run."""
+    raise NotImplementedError(f"no inputs are defined for a {workload.kind}")
 
 
 @prepare_inputs.register
@@ -54,13 +53,13 @@ def _of_graph(graph: Graph, trial: Trial, cache: Path, _folder: Path, *, needs_w
     drops_out = graph.drops_out
     if trial.measure.evidence:
         graph = graph.without_dropout()
-    facts: dict[str, Any] = {"graph": graph.hash, **known_sizes(graph)}
+    facts: dict[str, object] = {"graph": graph.hash, **known_sizes(graph)}
     if not needs_weights:
         return Inputs(graph=graph.to_json(), drops_out=drops_out, facts=facts)
     weights = write_initial_weights(graph, trial.workload.seed, cache / "weights")
     sample_bytes = max(1, prod(graph.input.shape))
     samples = MINIMUM_BATCHES * trial.batch_global
-    # A proof's steps see the same two batches in turn: their order shows, and the loss falls if anything is learnt.
+    # The steps of a proof see the same two batches in turn: their order shows, and the loss falls if it trains.
     if not trial.measure.evidence:
         samples = max(samples, min(POOL_SAMPLES, POOL_BYTES // sample_bytes))
     data = write_synthetic(graph.input, samples, trial.workload.seed, cache / "data")
@@ -81,7 +80,7 @@ def _of_graph(graph: Graph, trial: Trial, cache: Path, _folder: Path, *, needs_w
 
 @prepare_inputs.register
 def _of_program(program: Program, trial: Trial, _cache: Path, folder: Path, *, needs_weights: bool) -> Inputs:
-    """The program's own files, a fresh copy for each run: what it writes beside them goes when the run goes."""
+    """A fresh copy of the program's own files for each run: what it writes beside them is removed with the run."""
     del needs_weights
     place = folder / "program"
     for name, content in program.contents():
@@ -117,7 +116,7 @@ def _of_program(program: Program, trial: Trial, _cache: Path, folder: Path, *, n
 
 @prepare_inputs.register
 def _of_collective(collective: Collective, trial: Trial, _cache: Path, _folder: Path, *, needs_weights: bool) -> Inputs:
-    """Nothing to read: ranks make their messages themselves."""
+    """There is nothing to read: ranks make their messages themselves."""
     del needs_weights
-    asked = {"operation": collective.operation, "sizes": list(collective.sizes_among(trial.workers))}
+    asked: dict[str, object] = {"operation": collective.operation, "sizes": list(collective.sizes_among(trial.workers))}
     return Inputs(collective=asked, facts={"graph": collective.hash, **asked})

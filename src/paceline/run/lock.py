@@ -1,7 +1,7 @@
-"""One measurement at a time on a machine: a lock that all users and stores share. A second `run` waits, and says so.
+"""A lock that all users and stores of a machine share, so that one measurement runs at a time. A second one waits.
 
-It lies where everybody may write, and a measurement may run as root. So whatever is there is looked at before it is
-touched: a link, a second name of another file, or a file with other content is refused.
+Its file lies where everybody may write, and a measurement may run as root. So the file is examined before it is
+changed: a link, a second name of another file, or a file with other content is refused.
 """
 
 from __future__ import annotations
@@ -20,19 +20,19 @@ from paceline.errors import SiteError
 
 SAFELY = os.O_NOFOLLOW | os.O_CLOEXEC
 LONGEST = 32
-"""Bytes of a lock: a process id and a line end."""
+"""The most bytes of a lock: a process id and a line end."""
 
 
 def lock_path() -> Path:
-    """PACELINE_LOCK, else one file for the whole machine, whatever TMPDIR a user or a batch system has set."""
-    shared = Path("/tmp")  # noqa: S108  shared by all users is just what it is for
+    """PACELINE_LOCK, or else one file for the whole machine, whatever TMPDIR a user or a batch system has set."""
+    shared = Path("/tmp")  # noqa: S108  all users have to share it
     folder = shared if shared.is_dir() else Path(tempfile.gettempdir())
     return Path(os.environ.get("PACELINE_LOCK") or folder / "paceline-measuring.lock")
 
 
 @contextlib.contextmanager
 def machine_lock(say: Callable[[str], None], path: Path | None = None) -> Iterator[None]:
-    """Hold the machine while measuring. The kernel gives it back when the holder dies, however it dies.
+    """Hold the lock while this context is open. The kernel releases it when the holder ends, even if it is killed.
 
     Raises:
         SiteError: the lock file can be neither opened nor made.
@@ -54,16 +54,16 @@ def machine_lock(say: Callable[[str], None], path: Path | None = None) -> Iterat
 
 
 def _open(path: Path) -> int:
-    """The lock's file; made, and open to all users, where there is none."""
+    """Open the file of the lock, and make it, writable for all users, where there is none."""
     try:
-        # First without O_CREAT: in a sticky folder many systems refuse to "create" what another user has made.
+        # First without O_CREAT: in a sticky folder many systems refuse O_CREAT for a file of another user.
         with contextlib.suppress(FileNotFoundError):
             return _checked(os.open(path, os.O_RDWR | SAFELY), path)
         with contextlib.suppress(FileExistsError):
             descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_EXCL | SAFELY, 0o666)
-            os.fchmod(descriptor, 0o666)  # the umask took the others' right to wait for it
+            os.fchmod(descriptor, 0o666)  # the umask may have removed the right of others to open it
             return descriptor
-        # Somebody made it in between.
+        # Another process made it in between.
         return _checked(os.open(path, os.O_RDWR | SAFELY), path)
     except OSError as error:
         reason = "it is a symbolic link" if error.errno == errno.ELOOP or path.is_symlink() else error.strerror
@@ -71,7 +71,7 @@ def _open(path: Path) -> int:
 
 
 def _checked(descriptor: int, path: Path) -> int:
-    """The same, if it is a lock and nothing else; closed if not."""
+    """The same descriptor if its file is a lock; else it is closed, and an error raised."""
     reason = _no_lock(descriptor)
     if reason is None:
         return descriptor
@@ -80,7 +80,7 @@ def _checked(descriptor: int, path: Path) -> int:
 
 
 def _no_lock(descriptor: int) -> str | None:
-    """Why an open file cannot be a lock that was made here, or None."""
+    """Why an open file cannot be a lock of Paceline, or None."""
     facts = os.fstat(descriptor)
     if not stat.S_ISREG(facts.st_mode):
         return "it is not a regular file"

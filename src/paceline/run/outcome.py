@@ -1,4 +1,4 @@
-"""From how the processes ended and what they said to one outcome, with the rank that failed first and why."""
+"""The outcome of a run, from how its processes ended and what its ranks reported. Pure."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ EXIT_MEMORY = 82
 """paceline_worker.protocol.EXIT_MEMORY; a contract test holds the two together."""
 SIGKILL = 9
 NOTICE_S = 0.5
-"""The end of a rank that died without a word is noticed a moment after its peers lost their connections to it."""
+"""How long after its peers lost their connections the end of a rank is noticed that died without a last word."""
 
 Logs = Mapping[str, tuple[str, ...]]
-"""Name of a process → the last lines that it wrote."""
+"""Name of a process → the last lines of its log."""
 
 
 def judge(
@@ -30,11 +30,15 @@ def judge(
     oom_kills: int = 0,
     lost: Mapping[int, str] | None = None,
 ) -> Outcome:
-    """The outcome of a run.
+    """The outcome of a run; where it failed, with the rank that failed first and why.
 
     Args:
-        oom_kills: processes that the kernel killed meanwhile because memory ran out.
-        lost: rank → its host, where that is gone.
+        trial: what was run.
+        ending: how the processes ended.
+        events: of each rank.
+        logs: of each process.
+        oom_kills: processes that the kernel killed during the run because memory ran out.
+        lost: rank → its host, for hosts that are gone.
     """
     if lost:
         rank = min(lost)
@@ -73,7 +77,7 @@ def judge(
 
 
 def naming_missing_file(outcome: Outcome, trial: Trial, workload: Workload, ranks: Sequence[Rank]) -> Outcome:
-    """The outcome, with the line to add to the study where a user's program did not find a file that lies beside it."""
+    """The outcome, with the line to add to the study if a user's program did not find a file beside it."""
     failed = next((rank for rank in ranks if rank.rank == outcome.rank), None)
     missing = failed.reported.missing_file if failed else None
     if not isinstance(workload, Program) or missing is None or outcome.kind is OutcomeKind.OK:
@@ -86,29 +90,28 @@ def naming_missing_file(outcome: Outcome, trial: Trial, workload: Workload, rank
 
 
 def _of_process(kind: OutcomeKind, ending: Ending, events: Sequence[RankEvents], logs: Logs) -> Outcome:
-    """Of the process that the ending names, rank or not."""
+    """The outcome that blames the process which the ending names, whether it is a rank or not."""
     name = ending.process or ""
-    mine = next((e for e in events if f"worker{e.rank}" == name), None)
+    blamed = next((e for e in events if f"worker{e.rank}" == name), None)
     return Outcome(
         kind=kind,
-        stage=mine.stage if mine else "at the start",
-        rank=mine.rank if mine else None,
+        stage=blamed.stage if blamed else "at the start",
+        rank=blamed.rank if blamed else None,
         reason=ending.reason,
         log_tail=logs.get(name, ()),
     )
 
 
 def _failure(ending: Ending, events: Sequence[RankEvents], logs: Logs, oom_kills: int) -> Outcome:
-    """Blame the first to fail. Its peers fail too, over the broken connection, and often exit earlier than it does."""
+    """Blame the rank that failed first. Its peers lose their connections and fail too, and often exit before it."""
 
     def failed_at(e: RankEvents) -> float:
-        spoke: float = e.last_word.get("t", ending.exit_times.get(e.rank, 0.0) - NOTICE_S)
-        return spoke
+        if e.last_word and e.last_word.unix_s is not None:
+            return e.last_word.unix_s
+        return ending.exit_times.get(e.rank, 0.0) - NOTICE_S
 
     suspects = [
-        e
-        for e in events
-        if e.last_word.get("event") == "crashed" or (ending.exit_codes.get(e.rank, 0) != 0 and not e.last_word)
+        e for e in events if (e.last_word.kind == "crashed" if e.last_word else ending.exit_codes.get(e.rank, 0) != 0)
     ]
     if not suspects:
         return _of_process(OutcomeKind.FAILED, ending, events, logs)
@@ -116,7 +119,7 @@ def _failure(ending: Ending, events: Sequence[RankEvents], logs: Logs, oom_kills
     word, code = guilty.last_word, ending.exit_codes.get(guilty.rank)
     kind = OutcomeKind.FAILED
     if word:
-        reason = f"worker{guilty.rank}: {word.get('error', 'error')}: {word.get('message', '')}"
+        reason = f"worker{guilty.rank}: {word.error}: {word.message}"
     elif code is not None and code < 0:
         reason = f"worker{guilty.rank} was killed by signal {-code}"
     else:
@@ -125,5 +128,5 @@ def _failure(ending: Ending, events: Sequence[RankEvents], logs: Logs, oom_kills
         kind = OutcomeKind.OUT_OF_MEMORY
     elif code == -SIGKILL and oom_kills:
         kind, reason = OutcomeKind.OUT_OF_MEMORY, f"worker{guilty.rank} was killed by the kernel: memory ran out"
-    tail = logs.get(f"worker{guilty.rank}", ()) or tuple(word.get("traceback", ()))
+    tail = logs.get(f"worker{guilty.rank}", ()) or (word.traceback if word else ())
     return Outcome(kind=kind, stage=guilty.stage, rank=guilty.rank, reason=reason, log_tail=tail)

@@ -1,6 +1,6 @@
 """Measures what one core of this machine can do at best: arithmetic and memory traffic, each the best of several tries.
 
-In a process of its own, on one core and with one thread, so that no thread pool of ours has a say in it.
+A process of its own does this, on one core and with one thread, so that no thread pool of ours takes part.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ LIMIT_S = 120.0
 
 
 def measure_peak() -> Peak:
-    """About two seconds.
+    """Measure it now, in about two seconds.
 
     Raises:
         PacelineError: the program did not end well.
@@ -49,9 +49,14 @@ def measure_peak() -> Peak:
         done = subprocess.run(
             [sys.executable, "-c", PROGRAM], env=variables, capture_output=True, text=True, timeout=LIMIT_S, check=True
         )
-        found = json.loads(done.stdout)
+        rates: dict[str, float] = json.loads(done.stdout)
     except (subprocess.SubprocessError, OSError, ValueError) as error:
         raise PacelineError(
             f"the machine could not be measured: {error}", hint="try again on a quiet machine"
         ) from None
-    return Peak(**found, machine=machine()["id"], measured=time.time())
+    return Peak(
+        flops_per_s=rates["flops_per_s"],
+        bytes_per_s=rates["bytes_per_s"],
+        machine=machine()["id"],
+        measured=time.time(),
+    )

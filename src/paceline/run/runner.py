@@ -1,6 +1,6 @@
-"""One run: fresh processes on a site, supervised, ended for sure, turned into a record. The only stage that acts.
+"""One run: starts fresh processes on a site, waits for their end, ends what is left, and makes a record of it.
 
-Whatever happens to the processes becomes an outcome in the record, not an exception.
+What goes wrong with the processes is an outcome in the record, and not an exception.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ import traceback
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 
@@ -26,24 +25,26 @@ from paceline.plan.process import Process, Topology
 from paceline.plan.schedule import PlannedRun
 from paceline.plan.trial import Trial
 from paceline.record import MEASUREMENT, PROOF, Doubt, Outcome, OutcomeKind, Rank, Record, check
-from paceline.record.machines import Machine, machines_of
+from paceline.record.machines import Machine, MachineFacts, machines_of
 from paceline.record.output import output_table
 from paceline.run import host_state
 from paceline.run.disturbance import disturbing
 from paceline.run.equip import Equipment
-from paceline.run.events import RankEvents, layers_table, log_end, log_tail, read_events, samples_table
+from paceline.run.events import DoneEvent, HelloEvent, RankEvents, ReadyEvent, log_end, log_tail, read_events
+from paceline.run.host_state import MachineMoment, RunState
 from paceline.run.inputs import prepare_inputs
 from paceline.run.meter import Meter
 from paceline.run.outcome import judge, naming_missing_file
+from paceline.run.series import layers_table, samples_table
 from paceline.run.supervise import Ending, supervise
 from paceline.run.worker_source import worker_digest, worker_folder
 from paceline.sites import Site
 from paceline.workloads import Program, Workload
 
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
-"""Variables of ours that a measured process may see; nothing else leaks in, so no stray OMP_NUM_THREADS either."""
+"""Our variables that a measured process sees; no others, so that no stray OMP_NUM_THREADS changes a measurement."""
 MEMORY_SHARE = 0.9
-"""Part of the free memory that the workers of a run may take together: a hog ends itself, not the machine."""
+"""Part of the free memory that the workers of a run may take together; a run that takes more is ended."""
 PORT_TAKEN = "Address already in use"
 TRACEBACK_LINES = 20
 
@@ -55,21 +56,21 @@ class Bench:
     site: Site
     frameworks: Mapping[str, Framework]
     environments: Mapping[str, Environment]
-    """framework → where it lives."""
-    workload: Callable[[str, Mapping[str, Any]], Workload]
-    """model and options → what is trained."""
+    """Framework → the environment in which it is installed."""
+    workload: Callable[[str, Mapping[str, object]], Workload]
+    """From a model and its options to what is trained."""
     cache: Path
-    """Weights, data and the worker's source."""
+    """Folder of weights, data and the worker's source."""
     scratch: Path
-    """Where runs under way keep their files."""
-    machine: Mapping[str, Any]
+    """Folder in which runs under way keep their files."""
+    machine: MachineFacts
     """Facts of the machine that measures."""
     equipment: Equipment
-    """Which environments its hosts have."""
+    """Which environments the hosts of the site have."""
 
 
 def run_once(planned: PlannedRun, study: str, bench: Bench) -> Record:
-    """Run one repeat of one trial in fresh processes. A taken port is retried once, and the record says so."""
+    """Run one repeat of one trial in fresh processes; once again if a port was taken, which the record then tells."""
     record = _attempt(planned, study, bench)
     text = " ".join([record.outcome.reason or "", *record.outcome.log_tail])
     if record.ok or PORT_TAKEN not in text:
@@ -80,9 +81,9 @@ def run_once(planned: PlannedRun, study: str, bench: Bench) -> Record:
 
 
 def _attempt(planned: PlannedRun, study: str, bench: Bench) -> Record:
-    """Whatever goes wrong with this run, its adapter or its site is this run's outcome, and the next one starts."""
+    """Run it once. What goes wrong with the run, its adapter or its site is its outcome: the next run can start."""
     trial = planned.trial
-    clear_scratch(planned, bench)  # of a first attempt that met a taken port
+    clear_scratch(planned, bench)  # of a first attempt whose port was taken
     started, clock = time.time(), time.monotonic()
     facts = _Facts(state={"before": host_state.moment()})
     try:
@@ -91,12 +92,12 @@ def _attempt(planned: PlannedRun, study: str, bench: Bench) -> Record:
         reason = f"{error.message}; {error.hint}" if error.hint else error.message
         facts.outcome = Outcome(kind=OutcomeKind.UNAVAILABLE, stage="before the start", reason=reason)
     except Exception as error:  # noqa: BLE001  a broken adapter must not take the other trials with it
-        told = traceback.format_exc().splitlines()[-TRACEBACK_LINES:]
+        lines = traceback.format_exc().splitlines()[-TRACEBACK_LINES:]
         facts.outcome = Outcome(
             kind=OutcomeKind.FAILED,
             stage="on the host",
             reason=f"{type(error).__name__}: {error}",
-            log_tail=tuple(told),
+            log_tail=tuple(lines),
         )
     assert facts.outcome is not None
     facts.state["after"] = host_state.moment()
@@ -126,12 +127,12 @@ def _attempt(planned: PlannedRun, study: str, bench: Bench) -> Record:
         meter=facts.meter,
         output=facts.output,
     )
-    # A proof's times mean nothing, so there is nothing to doubt about them.
+    # The times of a proof mean nothing, so there is nothing to check about them.
     return record if record.kind == PROOF else replace(record, doubts=(*record.doubts, *check(record)))
 
 
 def clear_scratch(planned: PlannedRun, bench: Bench) -> None:
-    """Remove the files of a run, once its record is stored and not before."""
+    """Remove the files of a run; to be called when its record is stored, and not before."""
     shutil.rmtree(_scratch(planned, bench), ignore_errors=True)
 
 
@@ -141,13 +142,13 @@ def _scratch(planned: PlannedRun, bench: Bench) -> Path:
 
 @dataclass(slots=True, kw_only=True)
 class _Facts:
-    """What is found out along the way."""
+    """What becomes known of a run while it is carried out."""
 
-    state: dict[str, Any]
-    environment: Mapping[str, Any] = field(default_factory=dict)
-    inputs: Mapping[str, Any] = field(default_factory=dict)
-    resources: Mapping[str, Any] = field(default_factory=dict)
-    hosts: tuple[Mapping[str, Any], ...] = ()
+    state: RunState
+    environment: Mapping[str, object] = field(default_factory=dict)
+    inputs: Mapping[str, object] = field(default_factory=dict)
+    resources: Mapping[str, object] = field(default_factory=dict)
+    hosts: tuple[Mapping[str, object], ...] = ()
     machines: tuple[Machine, ...] = ()
     ranks: tuple[Rank, ...] = ()
     samples: pa.Table | None = None
@@ -159,7 +160,7 @@ class _Facts:
 
 
 def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
-    """Prepare, start, supervise, stop, bring home, judge."""
+    """Prepare the run, start its processes, supervise and stop them, fetch what they wrote, and judge it."""
     trial, site = planned.trial, bench.site
     framework = bench.frameworks[trial.framework.name]
     environment = bench.environments[trial.framework.name]
@@ -174,7 +175,7 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
         topology = site.open(trial.cluster, ports=framework.capabilities.ports(trial))
         facts.hosts = tuple({"name": h.name, "address": h.address, "cores": list(h.cores)} for h in topology.hosts)
         facts.machines = machines_of(
-            [host.name for host in topology.hosts], trial.cluster.site, bench.machine, site.facts().get("hosts", ())
+            [host.name for host in topology.hosts], trial.cluster.site, bench.machine, _told_by_hosts(site)
         )
         bench.equipment.ensure(environment)
         processes = framework.processes(trial, topology)
@@ -206,7 +207,8 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
         ]
         lost = {rank: host_of[rank] for rank in range(trial.ranks) if host_of[rank] in gone}
         used = _cpu_s_of(processes, meter, events)
-        facts.state |= during([sum(used[p.name] for p in processes if p.host == h) for h in range(len(topology.hosts))])
+        by_host = [sum(used[p.name] for p in processes if p.host == host) for host in range(len(topology.hosts))]
+        facts.state.update(during(by_host))
         facts.state["site"] = site.facts()
     finally:
         site.close()
@@ -223,8 +225,12 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
 
 def _supervised(
     trial: Trial, environment: Environment, processes: Sequence[Process], job_path: Path, bench: Bench, facts: _Facts
-) -> tuple[Ending, Meter, Callable[[Sequence[float]], dict[str, Any]]]:
-    """Start all processes, wait for their end, end them for sure. Nothing but waiting and metering in between."""
+) -> tuple[Ending, Meter, Callable[[Sequence[float]], RunState]]:
+    """Start all processes, wait for their end, and end what is left. In between we only wait and meter.
+
+    Returns how they ended, the meter, and how busy the machines were as a function of the CPU seconds of the workers of
+    each host, which become known later.
+    """
     commands = [
         (
             process,
@@ -256,16 +262,24 @@ def _supervised(
     return ending, meter, lambda workers_cpu_s: host_state.during_all(before, after, workers_cpu_s)
 
 
-def _memory_share(trial: Trial, site: Site, before: Mapping[str, Any]) -> float:
-    if there := site.memory_bytes():
-        return min(there) * MEMORY_SHARE * trial.cluster.hosts / trial.ranks
+def _told_by_hosts(site: Site) -> Sequence[Mapping[str, object]]:
+    """What hosts that are other machines tell of themselves; nothing where all hosts are this machine."""
+    told = site.facts().get("hosts", ())
+    assert isinstance(told, Sequence), 'a site tells "hosts" as a list'
+    return told
+
+
+def _memory_share(trial: Trial, site: Site, before: MachineMoment) -> float:
+    """Memory that each rank may take: a part of the smallest host, or of what is free on this machine."""
+    if by_host := site.memory_bytes():
+        return min(by_host) * MEMORY_SHARE * trial.cluster.hosts / trial.ranks
     return float(before["memory_available_bytes"]) * MEMORY_SHARE / trial.ranks
 
 
 def variables_of(
     environment: Environment, framework_env: Mapping[str, str], job_path: Path, cache: Path, rank: int | None = None
 ) -> dict[str, str]:
-    """All that a measured process sees of the outside: an allow-list of ours, its interpreter's, its framework's."""
+    """All variables that a measured process sees: some of ours, those of its environment, and its framework's."""
     passed_on = {name: os.environ[name] for name in PASSED_ON if name in os.environ}
     ours = {"PACELINE_JOB": str(job_path), "PYTHONPATH": str(worker_folder(cache)), "PYTHONNOUSERSITE": "1"}
     if rank is not None:
@@ -274,8 +288,8 @@ def variables_of(
 
 
 def _cpu_s_of(processes: Sequence[Process], meter: Meter, events: Sequence[RankEvents]) -> dict[str, float]:
-    """CPU seconds by process: a rank's own last count where it gave one (what is gone cannot be metered)."""
-    own = {f"worker{e.rank}": float(e.done.get("cpu_s", 0.0)) for e in events}
+    """CPU seconds of each process. A rank counts its own too: the meter does not see what it used last."""
+    own = {f"worker{e.rank}": float(e.done.cpu_s) for e in events if e.done and e.done.cpu_s is not None}
     return {process.name: max(meter.cpu_s(process.name), own.get(process.name, 0.0)) for process in processes}
 
 
@@ -283,26 +297,28 @@ def _ranks(
     processes: Sequence[Process], topology: Topology, events: Sequence[RankEvents], ending: Ending
 ) -> tuple[Rank, ...]:
     by_rank = {process.rank: process for process in processes if process.rank is not None}
-    return tuple(
-        Rank(
-            rank=e.rank,
-            host=topology.hosts[by_rank[e.rank].host].name,
-            cores=by_rank[e.rank].cores,
-            exit_code=ending.exit_codes.get(e.rank),
-            framework_version=e.ready.get("framework_version"),
-            python=e.hello.get("python"),
-            parameters=e.ready.get("parameters"),
-            setup_s=e.ready.get("setup_s"),
-            peak_rss_bytes=e.done.get("peak_rss_bytes"),
-            cpu_s=e.done.get("cpu_s"),
-            clock_origin_s=e.blocks[0]["origin_unix_s"] if e.blocks else None,
-            facts={
-                **e.facts,
-                **({"evidence": e.evidence} if e.evidence else {}),
-                **({"roundings": e.roundings} if e.roundings else {}),
-                "variables": dict(by_rank[e.rank].env),
-            },
-            notes=tuple(e.notes),
-        )
-        for e in events
+    return tuple(_rank(e, by_rank[e.rank], topology, ending.exit_codes.get(e.rank)) for e in events)
+
+
+def _rank(events: RankEvents, process: Process, topology: Topology, exit_code: int | None) -> Rank:
+    hello, ready, done = events.hello or HelloEvent(), events.ready or ReadyEvent(), events.done or DoneEvent()
+    return Rank(
+        rank=events.rank,
+        host=topology.hosts[process.host].name,
+        cores=process.cores,
+        exit_code=exit_code,
+        framework_version=ready.framework_version,
+        python=hello.python,
+        parameters=ready.parameters,
+        setup_s=ready.setup_s,
+        peak_rss_bytes=done.peak_rss_bytes,
+        cpu_s=done.cpu_s,
+        clock_origin_s=events.blocks[0].origin_unix_s if events.blocks else None,
+        facts={
+            **events.facts,
+            **({"evidence": events.evidence} if events.evidence else {}),
+            **({"roundings": events.roundings} if events.roundings else {}),
+            "variables": dict(process.env),
+        },
+        notes=tuple(events.notes),
     )

@@ -1,6 +1,6 @@
 """The private folder that a measured interpreter gets on its path: `paceline_worker` and nothing else.
 
-Nothing of ours is installed into a measured environment, so its lock stays the whole truth.
+Nothing of ours is installed into a measured environment, so its lock lists everything that is in it.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from paceline.errors import PacelineError
 
 
 def worker_folder(cache: Path) -> Path:
-    """A folder holding a copy of the worker's source, named after its content; made once."""
+    """A folder with a copy of the worker's source. It is named after the content, and made only once."""
     source = _source()
     folder = cache / "worker" / worker_digest()
     if not folder.exists():
@@ -26,13 +26,13 @@ def worker_folder(cache: Path) -> Path:
             shutil.copyfile(file, target)
         try:
             temporary.rename(folder)
-        except OSError:  # somebody else made the same content meanwhile
+        except OSError:  # another process has made the same folder meanwhile
             shutil.rmtree(temporary)
     return folder
 
 
 def worker_digest() -> str:
-    """Names the worker's source: what is shown with one says nothing about another."""
+    """A hash of the worker's source: what is proved with one source says nothing about another."""
     source = _source()
     digest = hashlib.sha256()
     for file in _files(source):

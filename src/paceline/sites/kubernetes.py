@@ -1,6 +1,6 @@
-"""Pods of a Kubernetes cluster: a manifest is written, its pods wait, an agent is started in each with kubectl exec.
+"""Pods of a Kubernetes cluster: their manifest is applied, and an agent is started in each with kubectl exec.
 
-Untested: there is no cluster where this was written. The manifests are tested against Kubernetes' own schemas.
+Never run on a cluster: there was none where this was written. What the manifests ask for is tested.
 """
 
 from __future__ import annotations
@@ -10,31 +10,33 @@ import shutil
 import subprocess
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob
+from paceline.plan.knob_values import text
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import SiteState
 from paceline.sites.remote.launch import agent_command, program_version, through_pipes
-from paceline.sites.remote.link import Agent, in_parallel
+from paceline.sites.remote.link import in_parallel
+from paceline.sites.remote.requests import Agent
 from paceline.sites.remote.site import RemoteSite
 
 JOB, PYTORCH_JOB, MPI_JOB = "Job", "PyTorchJob", "MPIJob"
 LABEL = "paceline.run/study"
 READY = "600s"
+"""How long to wait for the pods, as kubectl takes it."""
 
 KNOBS = {
-    "image": Knob(default="", doc="Image of the pods; has Python 3.8 or newer, and what building environments needs."),
+    "image": Knob(default="", doc="Image of the pods, with Python 3.8 or newer and the tools to build environments."),
     "kind": Knob(
         default=JOB,
         choices=(JOB, PYTORCH_JOB, MPI_JOB),
-        doc="What holds the pods: Kubernetes' own Job, or Kubeflow's PyTorchJob or MPIJob.",
+        doc="Resource that creates the pods: Kubernetes' own Job, or Kubeflow's PyTorchJob or MPIJob.",
     ),
     "namespace": Knob(default="default", doc="Namespace of the pods."),
-    "name": Knob(default="paceline", doc="Name of the Job; two studies at once need two."),
-    "memory": Knob(default="", doc="Memory of a pod as Kubernetes takes it, e.g. '16Gi'; empty: no limit."),
-    "gpus_per_node": Knob(default=0, minimum=0, doc="GPUs of a pod."),
+    "name": Knob(default="paceline", doc="Name of the Job; two studies at once need two names."),
+    "memory": Knob(default="", doc="Memory per pod in Kubernetes' format, e.g. '16Gi'; empty: no limit."),
+    "gpus_per_node": Knob(default=0, minimum=0, doc="GPUs per pod."),
 }
 
 
@@ -55,14 +57,14 @@ class KubernetesSite(RemoteSite):
     def engine_knobs(self) -> dict[str, Knob]:
         return KNOBS
 
-    def engine_facts(self) -> dict[str, Any]:
+    def engine_facts(self) -> dict[str, object]:
         return {"engine": program_version(["kubectl", "version", "--client"])}
 
     def refusal(self, cluster: ClusterChoice) -> str | None:
         return None if cluster.options["image"] else "name an image under [cluster.kubernetes]"
 
     def launch(self, cluster: ClusterChoice) -> list[Agent]:
-        namespace, name = cluster.options["namespace"], cluster.options["name"]
+        namespace, name = text(cluster.options, "namespace"), text(cluster.options, "name")
         path = Path.cwd() / f"{name}.kubernetes.json"
         path.write_text(json.dumps(manifest(cluster), indent=1), encoding="utf-8")
         _kubectl(namespace, "apply", "-f", str(path))
@@ -72,7 +74,7 @@ class KubernetesSite(RemoteSite):
         pods = _kubectl(namespace, "get", "pods", *chosen, "-o", "jsonpath={.items[*].metadata.name}").split()
         if len(pods) < cluster.hosts:
             raise SiteError(f"{len(pods)} of {cluster.hosts} pods are there", hint=f"kubectl -n {namespace} get pods")
-        command = agent_command(cluster.options["python"])
+        command = agent_command(text(cluster.options, "python"))
 
         def reach(pod: str) -> Agent:
             return through_pipes(["kubectl", "-n", namespace, "exec", "-i", pod, "--", *command], f"pod {pod}")
@@ -98,8 +100,8 @@ def _kubectl(namespace: str, *arguments: str) -> str:
     return done.stdout
 
 
-def manifest(cluster: ClusterChoice) -> dict[str, Any]:
-    """What to apply: so many pods, on nodes of their own, that wait for their agents."""
+def manifest(cluster: ClusterChoice) -> dict[str, object]:
+    """The manifest of as many pods as hosts, each on a node of its own, that wait for their agents."""
     options = cluster.options
     kind, hosts = options["kind"], cluster.hosts
     about = {"name": options["name"], "namespace": options["namespace"]}
@@ -130,7 +132,7 @@ def manifest(cluster: ClusterChoice) -> dict[str, Any]:
             "metadata": about,
             "spec": {"runPolicy": {"cleanPodPolicy": "All"}, "pytorchReplicaSpecs": spec},
         }
-    # The launcher of an MPIJob only has to live as long as the workers, which are the hosts.
+    # The workers of an MPIJob are the hosts; its launcher only has to live as long as they do.
     launcher = _pod(cluster, container="launcher", labelled=False)
     return {
         "apiVersion": "kubeflow.org/v2beta1",
@@ -149,19 +151,19 @@ def manifest(cluster: ClusterChoice) -> dict[str, Any]:
 
 def _pod(
     cluster: ClusterChoice, *, container: str, restart: str | None = None, labelled: bool = True
-) -> dict[str, Any]:
+) -> dict[str, object]:
     options = cluster.options
-    wanted: dict[str, Any] = {"cpu": str(cluster.workers_per_host * cluster.threads_per_worker)}
-    wanted |= {"memory": options["memory"]} if options["memory"] else {}
+    wanted = {"cpu": str(cluster.workers_per_host * cluster.threads_per_worker)}
+    wanted |= {"memory": memory} if (memory := text(options, "memory")) else {}
     wanted |= {"nvidia.com/gpu": str(options["gpus_per_node"])} if options["gpus_per_node"] else {}
     labels = {LABEL: options["name"]} if labelled else {}
-    spec: dict[str, Any] = {
+    spec: dict[str, object] = {
         "containers": [
             {
                 "name": container,
                 "image": options["image"],
                 "command": _waiting(),
-                # As much as is asked for and no more: whole cores of its own, where the node's policy is static.
+                # Requests equal to limits: where the node's CPU policy is static, the pod gets whole cores of its own.
                 "resources": {"requests": wanted, "limits": wanted},
             }
         ],

@@ -1,4 +1,4 @@
-"""This machine: one host, ranks pinned to its cores, everything ended for sure."""
+"""This machine as a site: one host, with ranks pinned to its cores."""
 
 from __future__ import annotations
 
@@ -16,15 +16,16 @@ from paceline.plan.process import Host, Process, Topology
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import Site, SiteState
 from paceline.sites.processes import LocalProcess, Processes, sweep_folder, tethered
-from paceline.sites.remote.agent import free_ports
+from paceline.sites.remote.agent.cores import usable_cores
+from paceline.sites.remote.agent.ports import free_ports
 
 LOOPBACK = "127.0.0.1"
 LEAST_WORKER_BYTES = 16 * 2**20
-"""Of the smallest worker, one that draws its times from a law: an interpreter and little else."""
+"""Memory of the smallest worker, which draws its times from a law: an interpreter and little else."""
 
 
 class LocalSite(Site):
-    """One host: this one."""
+    """This machine as the only host."""
 
     name = "local"
 
@@ -59,27 +60,8 @@ class LocalSite(Site):
         sweep_folder(folder)
 
 
-def usable_cores() -> tuple[int, ...]:
-    """Logical cores this process may use (a container or a batch system may have cut them down), in an order in
-    which every physical core is given out once before any gets a second rank: two ranks on the two threads of one
-    core would take turns, and look like a framework that does not scale.
-    """
-    if not hasattr(os, "sched_getaffinity"):
-        return tuple(range(os.cpu_count() or 1))
-    seen: dict[str, int] = {}
-    turns = {}
-    for core in sorted(os.sched_getaffinity(0)):
-        siblings = Path(f"/sys/devices/system/cpu/cpu{core}/topology/thread_siblings_list")
-        try:
-            physical = siblings.read_text(encoding="ascii").strip()
-        except OSError:
-            physical = str(core)
-        seen[physical] = turns[core] = seen.get(physical, -1) + 1
-    return tuple(sorted(turns, key=lambda core: (turns[core], core)))
-
-
 def most_workers() -> int:
-    """Workers that this machine can hold at once: what its memory, and the kernel's and the user's limits, allow."""
+    """Workers that this machine can hold at once, by its memory and by the limits of the kernel and of the user."""
     limits = [psutil.virtual_memory().total // LEAST_WORKER_BYTES]
     soft, _ = resource.getrlimit(resource.RLIMIT_NPROC)
     limits += [soft] if soft != resource.RLIM_INFINITY else []
@@ -90,8 +72,10 @@ def most_workers() -> int:
 
 
 def cuda_devices() -> int:
-    """CUDA devices that a process started here would see; the driver's list, cut by CUDA_VISIBLE_DEVICES."""
+    """CUDA devices that a process started here would see: those of the driver that CUDA_VISIBLE_DEVICES leaves."""
     folder = Path("/proc/driver/nvidia/gpus")
     installed = len(list(folder.iterdir())) if folder.is_dir() else 0
     visible = os.environ.get("CUDA_VISIBLE_DEVICES")
-    return installed if visible is None else min(installed, len([one for one in visible.split(",") if one.strip()]))
+    return (
+        installed if visible is None else min(installed, len([index for index in visible.split(",") if index.strip()]))
+    )

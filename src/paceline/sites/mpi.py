@@ -1,4 +1,4 @@
-"""Hosts that mpirun reaches (OpenMPI, MPICH and their kin): one agent on each, as one MPI job."""
+"""Hosts that mpirun reaches (OpenMPI, MPICH and derivatives): one MPI job with one agent per host."""
 
 from __future__ import annotations
 
@@ -6,21 +6,22 @@ import os
 import shlex
 import shutil
 import subprocess
-from typing import Any
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob
+from paceline.plan.knob_values import text
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import SiteState
+from paceline.sites.remote.agent.channel import HOME, KEY
 from paceline.sites.remote.called import CalledSite
-from paceline.sites.remote.launch import HOME, KEY, agent_command, program_version
+from paceline.sites.remote.launch import agent_command, program_version
 from paceline.sites.remote.site import host_list, short_of_hosts
 
 OPEN_MPI = "Open MPI"
 
 KNOBS = {
-    "hosts": Knob(default="", doc="Hosts as mpirun knows them, separated by commas; empty: those of a hostfile."),
-    "hostfile": Knob(default="", doc="File of hosts for mpirun, where `hosts` is empty; both empty: its allocation."),
+    "hosts": Knob(default="", doc="Host names for mpirun, separated by commas; empty: those of a hostfile."),
+    "hostfile": Knob(default="", doc="File of hosts for mpirun, if `hosts` is empty; both empty: its allocation."),
     "mpirun": Knob(default="mpirun", doc="The program that starts MPI jobs."),
     "options": Knob(default="", doc="Additional options of mpirun."),
 }
@@ -39,7 +40,7 @@ class MpiSite(CalledSite):
     def engine_knobs(self) -> dict[str, Knob]:
         return KNOBS
 
-    def engine_facts(self) -> dict[str, Any]:
+    def engine_facts(self) -> dict[str, object]:
         return {"engine": program_version([self._mpirun, "--version"]) if self._mpirun else None}
 
     def refusal(self, cluster: ClusterChoice) -> str | None:
@@ -50,7 +51,7 @@ class MpiSite(CalledSite):
         self._mpirun = ""
 
     def start_agents(self, cluster: ClusterChoice, variables: dict[str, str]) -> subprocess.Popen[bytes]:
-        self._mpirun = cluster.options["mpirun"]
+        self._mpirun = text(cluster.options, "mpirun")
         if not shutil.which(self._mpirun):
             raise SiteError(f"no program {self._mpirun}", hint="apt install openmpi-bin   or mpich")
         is_open_mpi = OPEN_MPI in program_version([self._mpirun, "--version"])
@@ -59,14 +60,19 @@ class MpiSite(CalledSite):
 
 
 def mpirun_command(cluster: ClusterChoice, *, is_open_mpi: bool, is_root: bool) -> list[str]:
-    """One agent per host, bound to nothing, so that its processes may use all cores; the variables travel by name."""
+    """Start one agent per host, bound to no core, so that its processes may use all.
+
+    The variables are passed on by name: their values must not stand in a command line that everybody can read.
+    """
     options, count = cluster.options, str(cluster.hosts)
     hosts = ",".join(host_list(cluster)[: cluster.hosts])
+    hostfile = text(options, "hostfile")
     if is_open_mpi:
-        where = ["--host", hosts] if hosts else ["--hostfile", options["hostfile"]] if options["hostfile"] else []
+        where = ["--host", hosts] if hosts else ["--hostfile", hostfile] if hostfile else []
         how = ["--np", count, "--map-by", "ppr:1:node", "--bind-to", "none", "-x", HOME, "-x", KEY]
         how += ["--allow-run-as-root"] if is_root else []
     else:
-        where = ["-hosts", hosts] if hosts else ["-f", options["hostfile"]] if options["hostfile"] else []
+        where = ["-hosts", hosts] if hosts else ["-f", hostfile] if hostfile else []
         how = ["-n", count, "-ppn", "1", "-bind-to", "none", "-genvlist", f"{HOME},{KEY}"]
-    return [options["mpirun"], *how, *where, *shlex.split(options["options"]), *agent_command(options["python"])]
+    further = shlex.split(text(options, "options"))
+    return [text(options, "mpirun"), *how, *where, *further, *agent_command(text(options, "python"))]

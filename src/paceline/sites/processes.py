@@ -1,14 +1,13 @@
-"""Processes on this machine, ended for sure: what the local site and the lab have in common.
+"""Processes on this machine and how they are all ended: what the local site and the lab have in common.
 
-Three nets catch a process: its own process group, the kernel's parent-death signal (the host was killed), and a
-sweep for PACELINE_JOB in the environment of what is left (something left its group). Each process inherits that
-variable from the rank that started it, so nothing of a run can hide from the sweep.
+A process is ended in three ways: with its process group; by the kernel's parent-death signal, when its supervisor was
+killed; and by a sweep for PACELINE_JOB in the environment of what is left, when something left its group. Each process
+inherits that variable from the rank that started it, so nothing of a run can hide from the sweep.
 """
 
 from __future__ import annotations
 
 import contextlib
-import glob
 import os
 import signal
 import subprocess
@@ -22,53 +21,48 @@ import psutil
 from paceline.plan.process import Process
 from paceline.sites import tether
 from paceline.sites.base import ProcessUsage, Running
+from paceline.sites.remote.agent.processes import GRACE_S, REAP_S
+from paceline.sites.remote.agent.usage import CHILDREN_EVERY_S, descendants
 
-GRACE_S = 2.0
-"""Time for a process to have its last word between SIGTERM and SIGKILL."""
-REAP_S = 10.0
-"""A killed process that is not gone after this is stuck in the kernel; say so rather than wait for ever."""
 LOOK_AGAIN_S = 0.01
-CHILDREN_EVERY_S = 5.0
-"""How often at most a process that has run for long is asked for new children: the question costs a read a thread, and
-a framework with a hundred threads on two cores would feel it."""
 
 
 def tethered(argv: Sequence[str], *, cores: Sequence[int] = (), groups: Sequence[Path] = ()) -> list[str]:
     """The command line that starts a program tied to us, pinned to cores, in these control groups."""
-    joined = [argument for group in groups for argument in ("--group", str(group))]
-    mine = [str(os.getpid()), ",".join(map(str, cores))]
-    return [sys.executable, "-I", "-S", tether.__file__, *mine, *joined, "--", *argv]
+    joins = [argument for group in groups for argument in ("--group", str(group))]
+    pinned = ",".join(map(str, cores))
+    return [sys.executable, "-I", "-S", tether.__file__, str(os.getpid()), pinned, *joins, "--", *argv]
 
 
 class LocalProcess(Running):
     """A process on this machine, leader of its own group."""
 
     def __init__(self, process: Process, popen: subprocess.Popen[bytes], *, leader_waits: bool = False) -> None:
-        """Args: leader_waits: the leader only waits for the program, and may be gone before it."""
+        """Args: leader_waits: whether the leader only waits for the program, and may end before it does."""
         self.process = process
         self.pid: int = popen.pid
         self._popen = popen
         self._leader_waits = leader_waits
-        self._known: dict[int, psutil.Process | None] = {}
+        self._family: dict[int, psutil.Process | None] = {}
         self._started = self._next_look = time.monotonic()
 
     def wait(self) -> int:
         return self._popen.wait()
 
     def usage(self) -> ProcessUsage | None:
-        """Asks known processes only: a scan of the whole process table costs more than the work it would find."""
+        """Asks the process and its children only: a scan of the whole process table would cost more than it tells."""
         now = time.monotonic()
         if now >= self._next_look:
-            self._known = {pid: self._known.get(pid) or _process(pid) for pid in (self.pid, *descendants(self.pid))}
+            self._family = {pid: self._family.get(pid) or _process(pid) for pid in (self.pid, *descendants(self.pid))}
             # Loaders and servers start early: a young process is asked often, an old one seldom.
             self._next_look = now + min(CHILDREN_EVERY_S, (now - self._started) / 4)
-        used = [usage for process in self._known.values() if process and (usage := _usage(process))]
+        used = [usage for process in self._family.values() if process and (usage := _usage(process))]
         if not used:
             return None
         return ProcessUsage(**{name: sum(getattr(u, name) for u in used) for name in ProcessUsage.__dataclass_fields__})
 
     def gone(self, within_s: float) -> bool:
-        """Whether it has ended, waiting for it so long."""
+        """Whether it has ended; waits for that so long."""
         deadline = time.monotonic() + within_s
         try:
             self._popen.wait(max(0.0, within_s))
@@ -81,7 +75,7 @@ class LocalProcess(Running):
         return True
 
     def signal_group(self, signum: int) -> bool:
-        """Send a signal to all of the group; whether there was anybody."""
+        """Send a signal to all processes of its group; whether there are any."""
         try:
             os.killpg(self.pid, signum)
         except (ProcessLookupError, PermissionError):
@@ -90,7 +84,7 @@ class LocalProcess(Running):
 
 
 class Processes:
-    """What was started for one run, and how it is all ended."""
+    """The processes of one run on this machine."""
 
     def __init__(self) -> None:
         self.started: list[LocalProcess] = []
@@ -121,7 +115,7 @@ class Processes:
         return running
 
     def stop(self) -> list[str]:
-        """End everything, for sure; the names of what the kernel would not let go."""
+        """End all of them; the names of those that even SIGKILL did not end."""
         started, self.started = self.started, []
         for running in started:
             running.signal_group(signal.SIGTERM)
@@ -136,15 +130,6 @@ class Processes:
         return [f"{r.process.name} (process {r.pid})" for r in started if not r.gone(REAP_S)]
 
 
-def descendants(pid: int) -> list[int]:
-    """Children of a process and their children, from the kernel's own lists; none where it keeps no such lists."""
-    found = []
-    for path in glob.glob(f"/proc/{pid}/task/*/children"):  # noqa: PTH207  ten times faster than Path.glob
-        with contextlib.suppress(OSError, ValueError):
-            found += [int(child) for child in Path(path).read_text(encoding="ascii").split()]
-    return found + [deeper for child in found for deeper in descendants(child)]
-
-
 def _process(pid: int) -> psutil.Process | None:
     try:
         return psutil.Process(pid)
@@ -153,7 +138,7 @@ def _process(pid: int) -> psutil.Process | None:
 
 
 def cpu_seconds(pid: int) -> float:
-    """CPU time that a process used so far; none of one that is gone."""
+    """CPU time that a process has used so far; 0 for one that is gone."""
     try:
         times = psutil.Process(pid).cpu_times()
     except psutil.Error:
@@ -175,17 +160,17 @@ def _usage(process: psutil.Process) -> ProcessUsage | None:
 
 
 def sweep(job: str) -> list[int]:
-    """Kill every process of ours that was started for this job file, wherever it went; the ids of those found."""
-    found = [process for process in psutil.process_iter() if _job_of(process) == job]
-    for process in found:
+    """Kill every process that was started for this job file, whatever group it is in; the ids of those killed."""
+    left = [process for process in psutil.process_iter() if _job_of(process) == job]
+    for process in left:
         with contextlib.suppress(psutil.Error):
             process.kill()
-    psutil.wait_procs(found, timeout=REAP_S)
-    return [process.pid for process in found]
+    psutil.wait_procs(left, timeout=REAP_S)
+    return [process.pid for process in left]
 
 
 def sweep_folder(folder: Path) -> list[int]:
-    """Kill what earlier hosts, killed themselves, left running for job files under this folder."""
+    """Kill what supervisors that were killed left running for job files under this folder; the ids of those killed."""
     jobs = {job for process in psutil.process_iter() if (job := _job_of(process)) and Path(job).is_relative_to(folder)}
     return [pid for job in jobs for pid in sweep(job)]
 

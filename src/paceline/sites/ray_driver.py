@@ -1,6 +1,7 @@
-"""Put an agent on each of several Ray nodes: a program for a Python that has Ray. What to do is in a variable.
+"""A program that starts an agent on each of several Ray nodes, run by a Python that has Ray. A variable says how.
 
-Ends when all agents have; when it is killed, Ray ends what it started. No import of ours: that Python has only Ray.
+It ends when all agents have ended; when it is killed, Ray ends what it started. It imports nothing of ours, because
+that Python has only Ray.
 """
 
 from __future__ import annotations
@@ -10,19 +11,35 @@ import os
 import subprocess
 import sys
 import time
-from typing import Any
+from typing import TypedDict
 
 ASKED = "PACELINE_RAY"
+"""The variable that holds an `Asked` as JSON."""
 READY_S = 600.0
+"""Time for the cluster to have the nodes free."""
 JOIN_S = 30.0
-"""A node that was just started takes seconds to join."""
+"""Time for nodes that were just started to join the cluster."""
+
+
+class Asked(TypedDict):
+    """What the site asks of this program."""
+
+    address: str
+    """The running cluster as ray.init takes it, or "local"."""
+    hosts: int
+    cpus: int
+    """CPUs of each host."""
+    command: list[str]
+    """What starts an agent."""
+    variables: dict[str, str]
+    """What the agents have to find in their environment."""
 
 
 def run_agent(command: list[str], variables: dict[str, str]) -> int:
     return subprocess.run(command, env={**os.environ, **variables}, check=False).returncode
 
 
-def main(asked: dict[str, Any]) -> None:
+def main(asked: Asked) -> None:
     import ray  # noqa: PLC0415  of another Python
     from ray.util.placement_group import placement_group  # noqa: PLC0415
     from ray.util.scheduling_strategies import PlacementGroupSchedulingStrategy  # noqa: PLC0415

@@ -1,4 +1,4 @@
-"""Nodes of a Slurm cluster: inside an allocation by srun, else in a job that sbatch submits and we wait for."""
+"""Nodes of a Slurm cluster: those of our allocation, with srun, or else of a job that is submitted with sbatch."""
 
 from __future__ import annotations
 
@@ -8,23 +8,26 @@ import shutil
 import subprocess
 import time
 from pathlib import Path
-from typing import Any
 
 from paceline.errors import SiteError
 from paceline.plan.capabilities import Knob
+from paceline.plan.knob_values import text
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.base import SiteState
 from paceline.sites.remote.called import CalledSite
 from paceline.sites.remote.launch import agent_command, program_version
 
 IN_QUEUE_S = 7 * 24 * 3600.0
+"""How long a submitted job may wait for its nodes."""
 ASK_AGAIN_S = 5.0
+"""How often to ask Slurm for the state of the job."""
 WAITING = {"PENDING", "CONFIGURING", "RUNNING", "COMPLETING", "REQUEUED", "SUSPENDED"}
+"""States of a job whose agents can still call."""
 
 KNOBS = {
     "partition": Knob(default="", doc="Partition to submit to; empty: the cluster's default."),
-    "time_limit": Knob(default="", doc="Time limit of the submitted job, as sbatch takes it, e.g. '2:00:00'."),
-    "gpus_per_node": Knob(default=0, minimum=0, doc="GPUs to ask for on each node."),
+    "time_limit": Knob(default="", doc="Time limit of the submitted job, in sbatch's format, e.g. '2:00:00'."),
+    "gpus_per_node": Knob(default=0, minimum=0, doc="GPUs to request on each node."),
     "options": Knob(default="", doc="Additional options of sbatch (or of srun, inside an allocation)."),
 }
 
@@ -37,7 +40,7 @@ class SlurmSite(CalledSite):
     def __init__(self) -> None:
         super().__init__()
         self._job: str | None = None
-        self._output: Path | None = None
+        self._job_output: Path | None = None
         self._asked = 0.0
 
     def state(self) -> SiteState:
@@ -56,7 +59,7 @@ class SlurmSite(CalledSite):
     def engine_knobs(self) -> dict[str, Knob]:
         return KNOBS
 
-    def engine_facts(self) -> dict[str, Any]:
+    def engine_facts(self) -> dict[str, object]:
         version = program_version(["srun", "--version"])
         return {"engine": version, "job": self._job or allocation(), "submitted": self._job is not None}
 
@@ -73,14 +76,14 @@ class SlurmSite(CalledSite):
         return None
 
     def _submit(self, cluster: ClusterChoice, variables: dict[str, str]) -> None:
-        """The job holds the nodes for the whole study, and ends when we leave."""
-        self._output = Path.cwd() / f"paceline-slurm-{os.getpid()}.log"
-        command = sbatch_command(cluster, self._output)
+        """Submit a job that holds the nodes for the whole study; `recall` ends it."""
+        self._job_output = Path.cwd() / f"paceline-slurm-{os.getpid()}.log"
+        command = sbatch_command(cluster, self._job_output)
         done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SiteError(f"sbatch: {(done.stderr or done.stdout).strip()}")
         self._job = done.stdout.strip().split(";")[0]
-        # The queue decides when it starts.
+        # The queue decides when the job starts.
         self.within_s = IN_QUEUE_S
 
     def why_dead(self) -> str | None:
@@ -96,9 +99,9 @@ class SlurmSite(CalledSite):
         return None if state in WAITING else f"Slurm job {self._job} ended: {self.last_words()}"
 
     def last_words(self) -> str:
-        if self._output is None or not self._output.exists():
+        if self._job_output is None or not self._job_output.exists():
             return super().last_words()
-        lines = self._output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        lines = self._job_output.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return " / ".join(lines[-4:]) or "no message"
 
     def recall(self) -> None:
@@ -106,31 +109,31 @@ class SlurmSite(CalledSite):
         job, self._job = self._job, None
         if job is not None:
             subprocess.run(["scancel", job], capture_output=True, check=False)
-        if self._output is not None:
-            self._output.unlink(missing_ok=True)
-            self._output = None
+        if self._job_output is not None:
+            self._job_output.unlink(missing_ok=True)
+            self._job_output = None
 
 
 def allocation() -> str | None:
-    """The job whose nodes we may use, if we run inside one."""
+    """The id of the job whose nodes we may use, if we run inside one."""
     return os.environ.get("SLURM_JOB_ID")
 
 
 def srun_command(cluster: ClusterChoice, *, inside: bool) -> list[str]:
-    """One agent per node, free to use all cores that the job has there, beside other steps of the job."""
+    """Start one agent per node. It may use all cores that the job has there, beside other steps of the job."""
     count = str(cluster.hosts)
-    further = shlex.split(cluster.options["options"]) if inside else []
+    further = shlex.split(text(cluster.options, "options")) if inside else []
     how = ["--nodes", count, "--ntasks", count, "--ntasks-per-node", "1", "--cpu-bind", "none", "--overlap"]
-    return ["srun", *how, "--kill-on-bad-exit=0", *further, *agent_command(cluster.options["python"])]
+    return ["srun", *how, "--kill-on-bad-exit=0", *further, *agent_command(text(cluster.options, "python"))]
 
 
 def sbatch_command(cluster: ClusterChoice, output: Path) -> list[str]:
-    """A job that is nothing but the agents."""
+    """Submit a job that only runs the agents."""
     options, count = cluster.options, str(cluster.hosts)
     cores = str(cluster.workers_per_host * cluster.threads_per_worker)
     command = ["sbatch", "--parsable", "--job-name", "paceline", "--nodes", count, "--ntasks-per-node", "1"]
     command += ["--cpus-per-task", cores, "--output", str(output), "--export", "ALL"]
-    command += ["--partition", options["partition"]] if options["partition"] else []
-    command += ["--time", options["time_limit"]] if options["time_limit"] else []
+    command += ["--partition", text(options, "partition")] if options["partition"] else []
+    command += ["--time", text(options, "time_limit")] if options["time_limit"] else []
     command += ["--gpus-per-node", str(options["gpus_per_node"])] if options["gpus_per_node"] else []
-    return [*command, *shlex.split(options["options"]), "--wrap", shlex.join(srun_command(cluster, inside=False))]
+    return [*command, *shlex.split(text(options, "options")), "--wrap", shlex.join(srun_command(cluster, inside=False))]

@@ -2,9 +2,9 @@
 
     python -I -S tether.py PARENT CORES [--group FOLDER]… -- ARGV…
 
-Runs as a script of its own, because what must happen between fork and exec is not safe to do in the host, which
-has threads. Sets the parent-death signal (kept across exec), joins control groups, pins to cores, forbids core dumps,
-becomes the program.
+This is a program of its own, because what it does must happen between fork and exec, where a process that has threads
+can do nothing safely. It sets the parent-death signal, which is kept across exec, joins control groups, pins itself to
+cores, forbids core dumps, and becomes the program.
 """
 
 from __future__ import annotations
@@ -31,10 +31,10 @@ def main(parent: str, cores: str, *rest: str) -> None:
         ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGKILL)
         for group in groups:
             with open(f"{group}/cgroup.procs", "w", encoding="ascii") as file:  # noqa: PTH123
-                file.write("0")  # the one who writes
+                file.write("0")  # the process that writes
         if cores:
             os.sched_setaffinity(0, {int(core) for core in cores.split(",")})
-        # Where memory runs out all the same, the kernel should choose a rank, not the host or somebody's editor.
+        # Where memory runs out, the kernel should kill a rank, and not the supervisor or somebody's editor.
         with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w", encoding="ascii") as file:  # noqa: PTH123
             file.write("1000")
     if os.getppid() != int(parent):

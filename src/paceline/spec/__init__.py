@@ -1,4 +1,4 @@
-"""What the user asked: a study, read from TOML and checked key by key. Never touches the machine."""
+"""The study: what the user asks, read from TOML and checked key by key. This stage never touches the machine."""
 
 from paceline.spec.catalog import SECTIONS, Key
 from paceline.spec.load import load_study, parse_study, read_study

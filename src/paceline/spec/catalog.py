@@ -1,7 +1,7 @@
-"""Every key a study may have: its type, default and meaning, in one table.
+"""Every key that a study may have, with its type, default and meaning, in one table.
 
-`load` checks against it, docs/reference/study.md is generated from it, and a test holds the two together.
-Framework knobs and model options are not here: they belong to their owners and are checked in `plan`.
+`load` checks studies against this table. docs/reference/study.md is generated from it, and a test compares the two.
+Framework knobs and model options are not in it: frameworks and models define them, and `plan` checks them.
 """
 
 from __future__ import annotations
@@ -9,14 +9,20 @@ from __future__ import annotations
 import shlex
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from enum import Enum, auto
+from typing import Final
 
 from paceline.spec.networks import NETWORKS, read_network
-from paceline.spec.study import Network, Repeats
+from paceline.spec.study import Network, Repeats, StudyValue
 from paceline.units import BYTES, BYTES_PER_SECOND, FRACTION, SECONDS, parse_quantity
 from paceline.workloads import LAUNCHES, PLACEHOLDERS, TORCHRUN, unknown_placeholders
 
-REQUIRED = object()
+
+class _Default(Enum):
+    REQUIRED = auto()
+
+
+REQUIRED: Final = _Default.REQUIRED
 """Marks a key without a default."""
 _FILLED_IN = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
 
@@ -25,9 +31,9 @@ _FILLED_IN = ", ".join(f"{{{name}}}" for name in PLACEHOLDERS)
 class Key:
     """One key of a study."""
 
-    parse: Callable[[Any], Any]
-    """Reads one value; raises ValueError with what it should have been."""
-    default: Any
+    parse: Callable[[object], StudyValue]
+    """Reads one value; raises ValueError that says what is expected."""
+    default: StudyValue | _Default
     """Used when the key is absent; REQUIRED if it must be there."""
     doc: str
     """One line for people."""
@@ -35,13 +41,13 @@ class Key:
     """Whether a list of values makes an axis."""
 
 
-def _text(value: Any) -> str:
+def _text(value: object) -> str:
     if not isinstance(value, str) or not value.strip():
         raise ValueError(f"{value!r} should be a text in quotes")
     return value
 
 
-def _words(value: Any) -> str:
+def _words(value: object) -> str:
     if not isinstance(value, str):
         raise ValueError(f"{value!r} should be a text in quotes, as it would be typed")
     try:
@@ -51,7 +57,7 @@ def _words(value: Any) -> str:
     return value
 
 
-def _arguments(value: Any) -> str:
+def _arguments(value: object) -> str:
     text = _words(value)
     if unknown := unknown_placeholders(text):
         braced = f"{{{unknown[0]}}}"
@@ -59,8 +65,8 @@ def _arguments(value: Any) -> str:
     return text
 
 
-def _whole(minimum: int) -> Callable[[Any], int]:
-    def parse(value: Any) -> int:
+def _whole(minimum: int) -> Callable[[object], int]:
+    def parse(value: object) -> int:
         if isinstance(value, bool) or not isinstance(value, int):
             raise ValueError(f"{value!r} should be a whole number")
         if value < minimum:
@@ -70,14 +76,14 @@ def _whole(minimum: int) -> Callable[[Any], int]:
     return parse
 
 
-def _flag(value: Any) -> bool:
+def _flag(value: object) -> bool:
     if not isinstance(value, bool):
         raise ValueError(f"{value!r} should be true or false")
     return value
 
 
-def _one_of(*choices: str) -> Callable[[Any], str]:
-    def parse(value: Any) -> str:
+def _one_of(*choices: str) -> Callable[[object], str]:
+    def parse(value: object) -> str:
         if value not in choices:
             raise ValueError(f"{value!r} should be one of {', '.join(choices)}")
         return str(value)
@@ -85,8 +91,8 @@ def _one_of(*choices: str) -> Callable[[Any], str]:
     return parse
 
 
-def _positive(units: dict[str, float]) -> Callable[[Any], float]:
-    def parse(value: Any) -> float:
+def _positive(units: dict[str, float]) -> Callable[[object], float]:
+    def parse(value: object) -> float:
         quantity = parse_quantity(value, units)
         if quantity <= 0:
             raise ValueError(f"{value!r} should be above zero")
@@ -95,14 +101,14 @@ def _positive(units: dict[str, float]) -> Callable[[Any], float]:
     return parse
 
 
-def _not_negative(value: Any) -> float:
+def _not_negative(value: object) -> float:
     quantity = parse_quantity(value, SECONDS)
     if quantity < 0:
         raise ValueError(f"{value!r} should not be below zero")
     return quantity
 
 
-def _network(value: Any) -> Network:
+def _network(value: object) -> Network:
     if isinstance(value, str):
         return read_network(value)
     if not isinstance(value, Mapping):
@@ -124,13 +130,13 @@ def _network(value: Any) -> Network:
     return network
 
 
-def _repeats(value: Any) -> Repeats:
+def _repeats(value: object) -> Repeats:
     if isinstance(value, int) and not isinstance(value, bool) and value >= 1:
         return Repeats(minimum=value, maximum=value)
     if not isinstance(value, Mapping) or set(value) != {"min", "max", "until"}:
         raise ValueError(f"{value!r} does not fit")
     low, high, until = value["min"], value["max"], parse_quantity(value["until"], FRACTION)
-    # Two runs are the least from which a spread can be told.
+    # A spread needs at least two runs.
     if not (isinstance(low, int) and isinstance(high, int) and 2 <= low <= high and until > 0):
         raise ValueError("needs 2 <= min <= max and until above 0")
     return Repeats(minimum=low, maximum=high, until=until)
@@ -145,12 +151,12 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "model": Key(
             parse=_text,
             default=None,
-            doc="Model id, e.g. resnet20, or a Python file of yours that builds a graph; options in [workload.MODEL].",
+            doc="Model id, e.g. resnet20, or your Python file that builds a graph; options in [workload.MODEL].",
         ),
         "script": Key(
             parse=_text,
             default=None,
-            doc="Instead of a model: a training program of yours, a Python file beside the study.",
+            doc="Instead of a model: your training program, a Python file beside the study.",
         ),
         "arguments": Key(
             parse=_arguments,
@@ -161,14 +167,14 @@ SECTIONS: dict[str, dict[str, Key]] = {
             parse=_words,
             default="",
             axis=False,
-            doc="What the script reads beside the modules it imports: names or patterns, as one text.",
+            doc="Files that the script reads, besides the modules that it imports: names or patterns, as one text.",
         ),
         "launch": Key(
             parse=_one_of(*LAUNCHES),
             default=TORCHRUN,
             axis=False,
-            doc="How the script is started: torchrun (told its rank and where to meet), or plain (one worker, as by "
-            "hand).",
+            doc="How the script is started: torchrun (with the variables of torchrun), or plain (one worker, without "
+            "them).",
         ),
         "working_directory": Key(
             parse=_text,
@@ -176,8 +182,8 @@ SECTIONS: dict[str, dict[str, Key]] = {
             axis=False,
             doc="Current folder of the script, relative to the study; by default a fresh copy of the script's files.",
         ),
-        "batch_per_worker": Key(parse=_whole(1), default=None, doc="Samples a worker and step: weak scaling."),
-        "batch_global": Key(parse=_whole(1), default=None, doc="Samples a step over all workers: strong scaling."),
+        "batch_per_worker": Key(parse=_whole(1), default=None, doc="Samples per worker and step: weak scaling."),
+        "batch_global": Key(parse=_whole(1), default=None, doc="Samples per step over all workers: strong scaling."),
         "input": Key(
             parse=_one_of("resident", "pipeline"),
             default="resident",
@@ -186,7 +192,8 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "loader_workers": Key(
             parse=_whole(0),
             default=0,
-            doc="Processes a worker that feed the pipeline, on its cores; 0: the worker itself.",
+            doc="Loaders per worker that feed the pipeline, on its cores: processes (PyTorch, MXNet) or threads "
+            "(TensorFlow, JAX); 0: the worker itself does.",
         ),
     },
     "framework": {
@@ -198,23 +205,23 @@ SECTIONS: dict[str, dict[str, Key]] = {
         "strategy": Key(
             parse=_text,
             default="data-parallel",
-            doc="How workers share the work; data-parallel: each framework's own default for it.",
+            doc="How workers share the work; data-parallel: each framework's own default for data parallelism.",
         ),
         "interpreter": Key(
             parse=_text,
             default=None,
             axis=False,
-            doc="Use this Python, as it is, instead of the pinned environment; of several: under [framework.NAME].",
+            doc="Use this Python, as it is, not the pinned environment; for several frameworks: in [framework.NAME].",
         ),
         "environment": Key(
             parse=_text,
             default=None,
             axis=False,
-            doc="Use this pinned environment instead of the framework's own; of several: under [framework.NAME].",
+            doc="Use this pinned environment, not the framework's own; for several frameworks: in [framework.NAME].",
         ),
     },
     "cluster": {
-        "site": Key(parse=_text, default="local", axis=False, doc="Where processes run; its settings: [cluster.SITE]."),
+        "site": Key(parse=_text, default="local", axis=False, doc="Where processes run; settings in [cluster.SITE]."),
         "hosts": Key(parse=_whole(1), default=1, doc="Number of hosts."),
         "workers_per_host": Key(parse=_whole(1), default=1, doc="Workers on each host."),
         "threads_per_worker": Key(parse=_whole(1), default=1, doc="Compute threads, and cores, of each worker."),
@@ -226,7 +233,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
             f"name: {', '.join(NETWORKS)}.",
         ),
         "oversubscribe": Key(
-            parse=_flag, default=False, axis=False, doc="Allow more threads than cores (to study just that)."
+            parse=_flag, default=False, axis=False, doc="Allow more threads than cores (to study that case)."
         ),
     },
     "measure": {
@@ -236,14 +243,14 @@ SECTIONS: dict[str, dict[str, Key]] = {
             parse=_repeats,
             default=Repeats(minimum=3, maximum=3),
             axis=False,
-            doc="Runs a trial: repeats = 5, or repeats = { min = 3, max = 12, until = '2%' }.",
+            doc="Runs per trial: repeats = 5, or repeats = { min = 3, max = 12, until = '2%' }.",
         ),
         "seed": Key(parse=_whole(0), default=0, doc="Seed of the initial weights and the data."),
         "layers": Key(
             parse=_flag,
             default=False,
             axis=False,
-            doc="Record times of single layers; see them: paceline export --format json --samples.",
+            doc="Record times of single layers; paceline export --format json --samples prints them.",
         ),
         "time_limit": Key(
             parse=_positive(SECONDS), default=900.0, axis=False, doc="A run is ended after this long, e.g. '10min'."
@@ -252,7 +259,7 @@ SECTIONS: dict[str, dict[str, Key]] = {
             parse=_positive(BYTES),
             default=None,
             axis=False,
-            doc="A worker above this is ended; by default its share of 90 % of the free memory.",
+            doc="A worker that uses more than this is ended; by default its share of 90 % of the free memory.",
         ),
     },
 }

@@ -1,6 +1,6 @@
 """The studies that ship with Paceline, each with the files it names, and a commented one to start from.
 
-They are found in the wheel (`shipped` beside this file) or in a checkout (`studies/` and `examples/` at its top).
+They are read from the wheel (`shipped` beside this file) or in a checkout (`studies/` and `examples/` at its top).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _IN_CHECKOUT = Path(__file__).parents[3]
 _FOLDERS = ("studies", "examples")
 _FIRST = Path(__file__).with_name("first_study.toml")
 _NAMING = ("workload.model", "workload.script", "workload.files")
-"""Keys whose values may be files beside the study."""
+"""Keys whose values may name files beside the study."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -25,22 +25,22 @@ class Example:
     """A study that can be copied."""
 
     name: str
-    """What the study calls itself."""
+    """The name of the study."""
     question: str
     """The question it answers."""
     path: Path
-    """Where it is shipped."""
+    """The shipped study file."""
     files: tuple[str, ...]
-    """What it names and needs beside it."""
+    """Files beside the study that it names and needs."""
 
     def copies(self, target: Path) -> dict[Path, bytes]:
-        """File to write → its content: the study as `target`, and beside it what the study names."""
+        """File to write → its content: the study as `target`, and beside it the files that the study names."""
         beside = {target.parent / name: (self.path.parent / name).read_bytes() for name in self.files}
         return {target: self.path.read_bytes()} | beside
 
 
 def examples() -> dict[str, Example]:
-    """Name → shipped study; those that need nothing beside them first."""
+    """Name → shipped study; studies that need no other files come first."""
     place = _IN_WHEEL if _IN_WHEEL.is_dir() else _IN_CHECKOUT
     paths = [
         path
@@ -58,7 +58,7 @@ def example_named(name: str) -> Example:
     """The example of that name.
 
     Raises:
-        SpecError: there is none; the hint has the nearest.
+        SpecError: there is none; the hint has the nearest name.
     """
     shipped = examples()
     if name not in shipped:
@@ -67,12 +67,13 @@ def example_named(name: str) -> Example:
 
 
 def first_study(name: str) -> str:
-    """A commented study to start from, under a name of its own."""
+    """A commented study to start from, with the given name."""
     return _FIRST.read_text(encoding="utf-8").replace('name = "first"', f'name = "{name}"', 1)
 
 
 def _files(study: Study) -> tuple[str, ...]:
-    named = [word for key in _NAMING for value in study.axes[key] if value for word in value.split()]
+    values = [value for key in _NAMING for value in study.optional_values(key, str)]
+    named = [word for value in values if value for word in value.split()]
     return tuple(
         sorted(
             path.relative_to(study.folder).as_posix()

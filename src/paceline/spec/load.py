@@ -5,15 +5,18 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from paceline.errors import SpecError, did_you_mean, documented
 from paceline.spec.catalog import REQUIRED, SECTIONS, Key
-from paceline.spec.study import Study
+from paceline.spec.study import Repeats, Study, StudyValue, of_type
 from paceline.spec.toml_file import read_toml, tomllib
 from paceline.workloads import COLLECTIVE, PLAIN, TORCHRUN
 
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
+Axes = dict[str, tuple[StudyValue, ...]]
+RawTable = dict[str, tuple[object, ...]]
+"""Key of [section.NAME] → values as the file has them."""
+
 _SUBTABLES = ("framework", "workload", "cluster")
 """Sections that may hold further tables, named after a framework, a model or a site."""
 
@@ -25,7 +28,7 @@ OF_A_MODEL = (
     "measure.repeats",
     "cluster.network",
 )
-"""Keys that a model may have of its own, because models differ a thousandfold in size."""
+"""Keys that [workload.MODEL] may set for one model, because models differ a thousandfold in size."""
 
 
 def load_study(path: str | Path) -> Study:
@@ -45,59 +48,60 @@ def load_study(path: str | Path) -> Study:
 
 
 def parse_study(text: str, *, source: str) -> Study:
-    """A study that is at hand as text; files that it names are looked for beside `source`."""
+    """Read and check the text of a study; files that it names are relative to the folder of `source`."""
     return read_study(tomllib.loads(text), source=source)
 
 
-def read_study(data: Mapping[str, Any], *, source: str = "study") -> Study:
+def read_study(data: Mapping[str, object], *, source: str = "study") -> Study:
     """Check parsed TOML (or a dict of the same shape) and fill in the defaults."""
     _refuse_unknown(data, SECTIONS, source, "")
     data = _with_framework_of_script(data)
-    axes: dict[str, tuple[Any, ...]] = {}
-    subtables: dict[str, dict[str, dict[str, tuple[Any, ...]]]] = {section: {} for section in _SUBTABLES}
+    axes: Axes = {}
+    subtables: dict[str, dict[str, RawTable]] = {section: {} for section in _SUBTABLES}
     for section, keys in SECTIONS.items():
         table = data.get(section, {})
         if not isinstance(table, Mapping):
             raise SpecError(f"{source}: {section}: should be a table", hint=f"write [{section}] on a line of its own")
         plain = dict(table)
         if section in _SUBTABLES:
-            for name in [k for k, v in table.items() if isinstance(v, Mapping) and k not in keys]:
-                subtables[section][name] = {k: _values(v) for k, v in plain.pop(name).items()}
+            for owner in [k for k, v in table.items() if isinstance(v, Mapping) and k not in keys]:
+                subtables[section][owner] = {k: _values(v) for k, v in plain.pop(owner).items()}
         _refuse_unknown(plain, keys, source, f"{section}.")
-        for name, key in keys.items():
-            axes[f"{section}.{name}"] = _axis(key, plain.get(name), f"{source}: {section}.{name}")
-    _check_name(axes["study.name"][0], source)
+        for key_name, key in keys.items():
+            axes[f"{section}.{key_name}"] = _axis(key, plain.get(key_name), f"{source}: {section}.{key_name}")
+    name, question = of_type((*axes["study.name"], *axes["study.question"]), str)
+    _check_name(name, source)
     _check_workload(axes, source)
     _check_batch(axes, source)
-    of_models = {name: _own(name, table, axes, source) for name, table in subtables["workload"].items()}
+    of_models = {model: _of_model(model, table, axes, source) for model, table in subtables["workload"].items()}
     interpreters = _of_frameworks("interpreter", "one Python", axes, subtables["framework"], source)
     environments = _of_frameworks("environment", "one environment", axes, subtables["framework"], source)
-    for name in interpreters.keys() & environments.keys():
+    for framework in interpreters.keys() & environments.keys():
         raise SpecError(
-            f"{source}: framework.{name}: interpreter and environment exclude each other",
+            f"{source}: framework.{framework}: interpreter and environment exclude each other",
             hint="keep the environment (pinned), or the interpreter (yours, as it is)",
         )
     return Study(
         interpreters=interpreters,
         environments=environments,
         site_options=subtables["cluster"],
-        name=axes["study.name"][0],
-        question=axes["study.question"][0],
+        name=name,
+        question=question,
         source=source,
         axes=axes,
         knobs=subtables["framework"],
         model_options=subtables["workload"],
         of_models=of_models,
-        repeats=axes["measure.repeats"][0],
+        repeats=of_type(axes["measure.repeats"], Repeats)[0],
     )
 
 
-def _values(value: Any) -> tuple[Any, ...]:
+def _values(value: object) -> tuple[object, ...]:
     return tuple(value) if isinstance(value, list) else (value,)
 
 
-def _with_framework_of_script(data: Mapping[str, Any]) -> Mapping[str, Any]:
-    """A script has one framework, its own, which need not be said."""
+def _with_framework_of_script(data: Mapping[str, object]) -> Mapping[str, object]:
+    """Fill in the framework "script" for a script, so that a study need not name it."""
     workload, framework = data.get("workload"), data.get("framework", {})
     if not isinstance(workload, Mapping) or "script" not in workload or not isinstance(framework, Mapping):
         return data
@@ -107,31 +111,30 @@ def _with_framework_of_script(data: Mapping[str, Any]) -> Mapping[str, Any]:
 def _of_frameworks(
     key: str,
     thing: str,
-    axes: dict[str, tuple[Any, ...]],
-    frameworks: dict[str, dict[str, tuple[Any, ...]]],
+    axes: Axes,
+    frameworks: dict[str, RawTable],
     source: str,
 ) -> dict[str, str]:
-    """Framework → its value of a key that stands in [framework.NAME] or, where there is only one, in [framework]."""
-    given = axes[f"framework.{key}"][0]
-    names = axes["framework.name"]
-    if given is not None and len(names) > 1:
+    """Framework → its value of a key that is in [framework.NAME] or, if there is only one framework, in [framework]."""
+    shared = axes[f"framework.{key}"]
+    names = of_type(axes["framework.name"], str)
+    if shared != (None,) and len(names) > 1:
         raise SpecError(
             f"{source}: framework.{key}: {thing} cannot serve {len(names)} frameworks",
             hint=f"write it under each: [framework.{names[0]}] {key} = ...",
         )
-    found = {} if given is None else {names[0]: given}
+    chosen = {} if shared == (None,) else {names[0]: of_type(shared, str)[0]}
     for name, table in frameworks.items():
-        own = table.pop(key, (None,))
-        if own != (None,):
-            found[name] = _axis(SECTIONS["framework"][key], list(own), f"{source}: framework.{name}.{key}")[0]
-    return found
+        values = table.pop(key, (None,))
+        if values != (None,):
+            where = f"{source}: framework.{name}.{key}"
+            chosen[name] = of_type(_axis(SECTIONS["framework"][key], list(values), where), str)[0]
+    return chosen
 
 
-def _own(
-    model: str, table: dict[str, tuple[Any, ...]], axes: dict[str, tuple[Any, ...]], source: str
-) -> dict[str, tuple[Any, ...]]:
-    """Keys of the study that [workload.MODEL] sets for this model alone; taken out of its options."""
-    found = {}
+def _of_model(model: str, table: RawTable, axes: Axes, source: str) -> Axes:
+    """Keys of the study that [workload.MODEL] sets for this model alone; they are removed from its options."""
+    chosen: Axes = {}
     for full in OF_A_MODEL:
         section, name = full.split(".")
         if name not in table:
@@ -139,40 +142,40 @@ def _own(
         where = f"{source}: workload.{model}.{name}"
         if section == "workload" and (axes[full] == (None,) or model == COLLECTIVE):
             raise SpecError(f"{where}: the study has no {name}", hint=f"a model's own {name} replaces the study's")
-        found[full] = _axis(SECTIONS[section][name], list(table.pop(name)), where)
-    if (repeats := found.get("measure.repeats")) and repeats[0].until is not None:
+        chosen[full] = _axis(SECTIONS[section][name], list(table.pop(name)), where)
+    if any(repeats.until is not None for repeats in of_type(chosen.get("measure.repeats", ()), Repeats)):
         raise SpecError(
             f"{source}: workload.{model}.repeats: only a study repeats until it knows enough",
             hint="give a number here, or move min, max and until to [measure]",
         )
-    return found
+    return chosen
 
 
-def _axis(key: Key, value: Any, where: str) -> tuple[Any, ...]:
-    if value is None:
+def _axis(key: Key, given: object, where: str) -> tuple[StudyValue, ...]:
+    if given is None:
         if key.default is REQUIRED:
             raise SpecError(f"{where}: is missing", hint=f"add it: {key.doc}")
         return (key.default,)
-    values = _values(value)
+    values = _values(given)
     if not values:
         raise SpecError(f"{where}: is an empty list", hint="give at least one value, or leave the key out")
     if len(values) > 1 and not key.axis:
         raise SpecError(f"{where}: cannot be an axis", hint="give one value; write one study for each other")
     parsed = []
-    for one in values:
+    for value in values:
         try:
-            parsed.append(key.parse(one))
+            parsed.append(key.parse(value))
         except ValueError as error:
             raise SpecError(f"{where}: {error}", hint=key.doc) from None
     return tuple(dict.fromkeys(parsed))
 
 
-def _refuse_unknown(table: Mapping[str, Any], known: Mapping[str, Any], source: str, prefix: str) -> None:
+def _refuse_unknown(table: Mapping[str, object], allowed: Mapping[str, object], source: str, prefix: str) -> None:
     for name in table:
-        if name not in known:
+        if name not in allowed:
             raise SpecError(
                 f"{source}: unknown key '{prefix}{name}'",
-                hint=f"{did_you_mean(name, known)}   all keys: {documented('reference/study')}",
+                hint=f"{did_you_mean(name, allowed)}   all keys: {documented('reference/study')}",
             )
 
 
@@ -181,11 +184,11 @@ def _check_name(name: str, source: str) -> None:
         raise SpecError(f"{source}: study.name: {name!r} does not fit", hint="use letters, digits, dash and underscore")
 
 
-def _check_batch(axes: dict[str, tuple[Any, ...]], source: str) -> None:
+def _check_batch(axes: Axes, source: str) -> None:
     weak, strong = (axes[f"workload.batch_{kind}"] != (None,) for kind in ("per_worker", "global"))
     if COLLECTIVE in axes["workload.model"]:
         _check_collective(axes, source, batch=weak or strong)
-        # It trains no samples; a trial has a batch, and this one changes nothing.
+        # A collective trains no samples, but every trial has a batch. This value has no effect.
         axes["workload.batch_per_worker"] = (1,)
         return
     if weak and strong:
@@ -200,7 +203,7 @@ def _check_batch(axes: dict[str, tuple[Any, ...]], source: str) -> None:
         )
 
 
-def _check_collective(axes: dict[str, tuple[Any, ...]], source: str, *, batch: bool) -> None:
+def _check_collective(axes: Axes, source: str, *, batch: bool) -> None:
     if len(axes["workload.model"]) > 1:
         raise SpecError(
             f"{source}: workload.model: {COLLECTIVE} cannot be compared with models",
@@ -212,7 +215,7 @@ def _check_collective(axes: dict[str, tuple[Any, ...]], source: str, *, batch: b
         )
 
 
-def _check_workload(axes: dict[str, tuple[Any, ...]], source: str) -> None:
+def _check_workload(axes: Axes, source: str) -> None:
     model, script = (axes[f"workload.{key}"] != (None,) for key in ("model", "script"))
     if model and script:
         raise SpecError(
@@ -232,7 +235,7 @@ def _check_workload(axes: dict[str, tuple[Any, ...]], source: str) -> None:
             )
     if axes["workload.launch"] == (PLAIN,):
         for key in ("hosts", "workers_per_host"):
-            if max(axes[f"cluster.{key}"]) > 1:
+            if max(of_type(axes[f"cluster.{key}"], int)) > 1:
                 raise SpecError(
                     f"{source}: workload.launch: '{PLAIN}' starts one worker, and cluster.{key} asks for more",
                     hint=f"write {key} = 1, or launch = '{TORCHRUN}': the script learns its rank from variables",

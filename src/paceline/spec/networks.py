@@ -1,4 +1,4 @@
-"""Networks by name or bandwidth. Rates are those of the wire; a program gets about 5 % less, as on real links."""
+"""Networks by name or bandwidth. Rates are those of the wire; programs get about 5 % less, as on real links."""
 
 from __future__ import annotations
 
@@ -7,21 +7,21 @@ from paceline.spec.study import Network
 from paceline.units import BYTES_PER_SECOND, parse_quantity
 
 MBIT = 1e6 / 8
-"""Bytes a second."""
+"""Bytes per second of 1 Mbit/s."""
 
 NETWORKS: dict[str, Network] = {
     name: Network(preset=name, bandwidth_bytes_per_s=rate and rate * MBIT, latency_s=latency, jitter_s=jitter)
     for name, rate, latency, jitter in (
-        # Latency none: as the links have it, tens of microseconds in the lab and behind a real switch alike.
+        # No latency is added: links have tens of microseconds, in the lab as behind a real switch.
         ("100Mbit", 100, None, None),
         ("300Mbit", 300, None, None),
         ("1GbE", 1000, None, None),
         ("2.5GbE", 2500, None, None),
         ("10GbE", 10000, None, None),
         ("25GbE", 25000, None, None),
-        # As fast as the links are, beside others in one list.
+        # Not limited; the name allows it in a list with other networks.
         ("unlimited", None, None, None),
-        # Two sites of a country apart.
+        # Two sites in one country.
         ("WAN", 100, 20e-3, 1e-3),
     )
 }
@@ -31,10 +31,10 @@ NETWORKS: dict[str, Network] = {
 def read_network(text: str) -> Network:
     """The network of that name, or one of that bandwidth ("150Mbit").
 
-    A name comes first: "100Mbit" is a preset, and what trials of it are called depends on that.
+    Names take precedence: "100Mbit" is a preset, and the ids of its trials contain that name.
 
     Raises:
-        ValueError: neither; the message has the nearest name.
+        ValueError: the text is neither; the message has the nearest name.
     """
     if text in NETWORKS:
         return NETWORKS[text]

@@ -1,6 +1,6 @@
-"""A study written as the TOML file that `load_study` reads back to the same trials, with some of its keys changed.
+"""Write a study as a TOML file that `load_study` reads back to the same trials, with some of its keys changed.
 
-Owns how values look in a file. Knows no trial: whoever has one says which keys and values make it.
+This module owns the notation of values in a file. It knows no trial: the caller gives the keys and values of a trial.
 """
 
 from __future__ import annotations
@@ -8,7 +8,6 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping
-from typing import Any
 
 from paceline.spec.catalog import SECTIONS
 from paceline.spec.load import OF_A_MODEL
@@ -17,25 +16,26 @@ from paceline.spec.study import Network, Repeats, Study
 
 _BARE = re.compile(r"^[A-Za-z0-9_-]+$")
 _OF_FRAMEWORKS = ("interpreter", "environment")
-"""Keys that stand in [framework] for the only framework, and in [framework.NAME] for one of several."""
+"""Keys that are in [framework] if there is only one framework, and in [framework.NAME] if there are several."""
 _UNITS = {"time_limit": "s", "memory_limit": "B"}
-"""Keys that are read with a unit → that of the number which came out."""
+"""Keys that are read with a unit → the unit of the stored number."""
 _NAMED_BY = {"framework": "name", "workload": "model", "cluster": "site"}
-"""Sections with further tables → the key that names those."""
+"""Sections with further tables → the key whose values name these tables."""
 
-Table = dict[str, tuple[Any, ...]]
+Table = dict[str, tuple[object, ...]]
 
 
-def study_text(study: Study, *, name: str, question: str, axes: Mapping[str, Any]) -> str:
+def study_text(study: Study, *, name: str, question: str, axes: Mapping[str, object]) -> str:
     """The study under another name, with other values of some keys.
 
     Args:
-        study: what is written.
-        name: of the new one.
-        question: of the new one.
-        axes: "section.key", or "section.NAME.key" for what stands in [section.NAME] → its value, or several as a tuple
-            or a list. None: left out, so that the default holds. What is set here holds for every model: values that a
-            model has of its own go, and so do tables of frameworks, models and sites that are no longer there.
+        study: the study to write.
+        name: the name of the written study.
+        question: the question of the written study.
+        axes: "section.key", or "section.NAME.key" for a key in [section.NAME] → its value, or several as a tuple or a
+            list. None: the key is left out, so that the default applies. A key that is set here applies to every model:
+            values that the study gives to single models are dropped, and so are tables of frameworks, models and sites
+            that the written study no longer has.
     """
     tables = _tables(study)
     for full, value in axes.items():
@@ -46,7 +46,7 @@ def study_text(study: Study, *, name: str, question: str, axes: Mapping[str, Any
             for title, table in tables.items():
                 if title[0] == "workload" and title[1]:
                     table.pop(key, None)
-        tables.setdefault((section, owner), {})[key] = tuple(one for one in values if one is not None)
+        tables.setdefault((section, owner), {})[key] = tuple(item for item in values if item is not None)
     tables["study", ""] = {"name": (name,), "question": (question,) if question else ()}
     kept = {title: table for title, table in tables.items() if not title[1] or title[1] in _names(tables, title[0])}
     in_order = sorted(kept, key=lambda title: list(SECTIONS).index(title[0]))
@@ -54,12 +54,12 @@ def study_text(study: Study, *, name: str, question: str, axes: Mapping[str, Any
 
 
 def _tables(study: Study) -> dict[tuple[str, str], Table]:
-    """(section, "") → its keys, (section, NAME) → those of [section.NAME]; what has its default is not there."""
+    """(section, "") → its keys, (section, NAME) → the keys of [section.NAME]; keys with their default are left out."""
     tables: dict[tuple[str, str], Table] = {(section, ""): {} for section in SECTIONS}
     for section, keys in SECTIONS.items():
-        for key, known in keys.items():
+        for key, definition in keys.items():
             values = study.axes[f"{section}.{key}"]
-            if values != (known.default,) and not (study.of_collectives and key.startswith("batch_")):
+            if values != (definition.default,) and not (study.of_collectives and key.startswith("batch_")):
                 tables[section, ""][key] = values
     for section, owned in (
         ("framework", study.knobs),
@@ -68,8 +68,8 @@ def _tables(study: Study) -> dict[tuple[str, str], Table]:
     ):
         for owner, table in owned.items():
             tables[section, owner] = dict(table)
-    for model, own in study.of_models.items():
-        tables.setdefault(("workload", model), {}).update({key.partition(".")[2]: own[key] for key in own})
+    for model, axes in study.of_models.items():
+        tables.setdefault(("workload", model), {}).update({key.partition(".")[2]: axes[key] for key in axes})
     for key, chosen in zip(_OF_FRAMEWORKS, (study.interpreters, study.environments), strict=True):
         for framework, value in chosen.items():
             if key not in tables["framework", ""]:
@@ -77,19 +77,19 @@ def _tables(study: Study) -> dict[tuple[str, str], Table]:
     return tables
 
 
-def _names(tables: Mapping[tuple[str, str], Table], section: str) -> tuple[Any, ...]:
+def _names(tables: Mapping[tuple[str, str], Table], section: str) -> tuple[object, ...]:
     """Frameworks, models or sites of the study."""
     key = _NAMED_BY[section]
     return tables[section, ""].get(key, (SECTIONS[section][key].default,))
 
 
 def _table_text(section: str, owner: str, table: Table) -> str:
-    """One table of the file; "" where nothing stands in it."""
-    known = {} if owner else SECTIONS[section]
+    """One table of the file; "" if it has no keys."""
+    keys = {} if owner else SECTIONS[section]
     lines = [
         f"{_key(key)} = {_values(values, _UNITS.get(key, ''))}"
         for key, values in table.items()
-        if values and not (key in known and values == (known[key].default,))
+        if values and not (key in keys and values == (keys[key].default,))
     ]
     title = f"{section}.{_key(owner)}" if owner else section
     return "\n".join([f"[{title}]", *lines, ""]) if lines else ""
@@ -99,12 +99,12 @@ def _key(name: str) -> str:
     return name if _BARE.match(name) else json.dumps(name)
 
 
-def _values(values: tuple[Any, ...], unit: str) -> str:
+def _values(values: tuple[object, ...], unit: str) -> str:
     written = [_value(value, unit) for value in values]
     return written[0] if len(written) == 1 else f"[{', '.join(written)}]"
 
 
-def _value(value: Any, unit: str = "") -> str:
+def _value(value: object, unit: str = "") -> str:
     if isinstance(value, Network):
         return _network(value)
     if isinstance(value, Repeats):
@@ -112,7 +112,7 @@ def _value(value: Any, unit: str = "") -> str:
     if isinstance(value, bool):
         return "true" if value else "false"
     if isinstance(value, Mapping):
-        return f"{{ {', '.join(f'{_key(key)} = {_value(one)}' for key, one in value.items())} }}"
+        return f"{{ {', '.join(f'{_key(key)} = {_value(item)}' for key, item in value.items())} }}"
     if isinstance(value, (tuple, list)):
         return f"[{', '.join(map(_value, value))}]"
     if unit and isinstance(value, (int, float)):
@@ -121,7 +121,7 @@ def _value(value: Any, unit: str = "") -> str:
 
 
 def _network(network: Network) -> str:
-    """By its name where it has one: what a trial is called depends on that."""
+    """A network is written by its name if it has one, because the ids of trials contain that name."""
     if network.preset in NETWORKS:
         return json.dumps(network.preset)
     parts = {
@@ -129,12 +129,12 @@ def _network(network: Network) -> str:
         "latency": (network.latency_s, "s"),
         "jitter": (network.jitter_s, "s"),
     }
-    told = [f"{key} = {_value(value, unit)}" for key, (value, unit) in parts.items() if value is not None]
-    return f"{{ {', '.join(told)} }}"
+    written = [f"{key} = {_value(value, unit)}" for key, (value, unit) in parts.items() if value is not None]
+    return f"{{ {', '.join(written)} }}"
 
 
 def _repeats(repeats: Repeats) -> str:
     if repeats.until is None:
         return str(repeats.minimum)
-    # Twelve digits: a percentage times 100 is not always the number that was written.
+    # Twelve digits, because a fraction times 100 is not always exactly the percentage that was read.
     return f'{{ min = {repeats.minimum}, max = {repeats.maximum}, until = "{repeats.until * 100:.12g}%" }}'

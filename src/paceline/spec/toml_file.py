@@ -1,4 +1,4 @@
-"""A TOML file that a person wrote, or an error that says what is wrong with it."""
+"""Read a TOML file that a person wrote, or raise an error that says what is wrong with it."""
 
 from __future__ import annotations
 
@@ -21,15 +21,15 @@ UTF_16 = (codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)
 
 
 def read_toml(path: Path, *, kind: str, where: str, form: str) -> dict[str, Any]:
-    """Its content.
+    """Read the content of a file, which is not checked yet.
 
     Args:
-        kind: what sort of file it is, in words.
-        where: how to find one that is there.
-        form: where its form is described.
+        kind: what kind of file it is, in words.
+        where: the hint for a missing file: how to get one.
+        form: the hint for an invalid file: where its format is described.
 
     Raises:
-        SpecError: it is not there, cannot be read, or is not TOML.
+        SpecError: the file does not exist, cannot be read, or is not TOML.
     """
     text = _text(path, kind, where)
     if not text.strip():

@@ -12,33 +12,23 @@ with statistics", CACM 29(3), 1986).
 Pure and deterministic: the bootstrap has a fixed seed. Knows nothing of trials, records or frameworks.
 """
 
-from paceline.stats.means import (
-    BOOTSTRAP_FROM,
-    LEAST_RUNS,
-    LEVEL,
-    MARGIN,
-    Interval,
-    Ratio,
-    Spread,
-    equivalent,
-    mean_interval,
-    plain_interval,
-    ratio_interval,
-    runs_needed,
-    shared_spread,
-)
+from paceline.stats.differences import Spread, shared_spread
+from paceline.stats.estimate import LEVEL
+from paceline.stats.intervals import BOOTSTRAP_FROM, FEWEST_WITH_SPREAD
+from paceline.stats.means import LEAST_RUNS, mean_interval, plain_interval, runs_needed
+from paceline.stats.ratios import MARGIN, RatioTest, equivalent, ratio_interval
 from paceline.stats.series import Drift, autocorrelation, drift, effective_sample_size, relative_spread
 from paceline.stats.verdict import ALPHA, Verdict, holm, verdict
 
 __all__ = [
     "ALPHA",
     "BOOTSTRAP_FROM",
+    "FEWEST_WITH_SPREAD",
     "LEAST_RUNS",
     "LEVEL",
     "MARGIN",
     "Drift",
-    "Interval",
-    "Ratio",
+    "RatioTest",
     "Spread",
     "Verdict",
     "autocorrelation",

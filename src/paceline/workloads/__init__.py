@@ -1,7 +1,8 @@
 """Workloads: what is trained, as neutral layer graphs that every framework builds alike.
 
-`MODELS` is the whole list of ours. A new workload is one module with a function of keyword-only options that returns
-a `Graph`, and one line here; no framework needs to know. A user's own is a file of the same form, beside the study.
+`MODELS` lists every model that Paceline ships. A new one is a module with a function of keyword-only options that
+returns a `Graph`, and one line here; frameworks need no change. A user's own model is a file of the same form,
+beside the study.
 """
 
 from __future__ import annotations
@@ -10,7 +11,6 @@ from collections.abc import Callable, Mapping
 from functools import cache
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 from paceline.errors import SpecError, did_you_mean
 from paceline.workloads.collective import MODEL as COLLECTIVE
@@ -89,12 +89,12 @@ def load_workload(name: str, options: Mapping[str, object] | None = None, folder
 
 
 @cache
-def _graph(name: str, options: tuple[tuple[str, Any], ...]) -> Graph:
+def _graph(name: str, options: tuple[tuple[str, object], ...]) -> Graph:
     return load_workload(name, dict(options))
 
 
-def graph_of(name: str, options: Mapping[str, Any]) -> Graph:
-    """The graph of a model of ours, built once per process."""
+def graph_of(name: str, options: Mapping[str, object]) -> Graph:
+    """The graph of a model in `MODELS`, built once per process."""
     try:
         return _graph(name, tuple(sorted(options.items())))
     except TypeError:  # an option that is a list cannot be a key

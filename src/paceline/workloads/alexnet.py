@@ -1,7 +1,7 @@
 """AlexNet in one tower: Krizhevsky, "One weird trick for parallelizing convolutional neural networks", 2014.
 
-Owns its architecture; knows kinds only through the builder. The widths are torchvision's (64, 192, 384, 256,
-256), without local response normalisation: 61,100,840 parameters, 94 % of them in three linear layers, which
+The module owns the architecture and uses layer kinds only through the builder. The widths are torchvision's (64, 192,
+384, 256, 256), without local response normalisation: 61,100,840 parameters, 94 % of them in three linear layers, which
 is why it is the classic workload for the exchange of gradients.
 """
 
@@ -11,9 +11,9 @@ from paceline.workloads.builder import GraphBuilder
 from paceline.workloads.graph import INPUT, Graph, Input, Sgd
 from paceline.workloads.layers import normal
 
-# The paper's; He's would start the loss far above ln(classes), since max pooling lifts the mean.
+# As in the paper. With He's initialiser the loss would start far above ln(classes), since max pooling raises the mean.
 LINEAR_STD = 0.01
-# A tenth of the paper's, which is for batches of 128 or more; small batches of it diverge within ten steps.
+# A tenth of the paper's, which is for batches of 128 or more; with it, small batches diverge within ten steps.
 LEARNING_RATE = 0.001
 
 

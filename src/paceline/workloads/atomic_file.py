@@ -1,7 +1,7 @@
 """Write a file so that a reader sees all of it or nothing, and know its checksum.
 
-For generated inputs (initial weights, synthetic samples) that several runs may ask for at once. Owns the
-manners of writing; must not know what is written.
+For generated inputs (initial weights, synthetic samples) that several runs may ask for at once. This module owns how a
+file is written; it must not know what is written.
 """
 
 from __future__ import annotations
@@ -16,14 +16,14 @@ from typing import Any, BinaryIO
 
 
 class HashingWriter:
-    """A binary file that can only be appended to, and hashes what passes."""
+    """A binary file that can only be appended to, and that hashes every byte written."""
 
     def __init__(self, file: BinaryIO) -> None:
         self._file = file
         self._digest = hashlib.sha256()
 
     def write(self, data: bytes | memoryview) -> None:
-        """Append."""
+        """Append the bytes and add them to the checksum."""
         self._file.write(data)
         self._digest.update(data)
 
@@ -36,7 +36,7 @@ class HashingWriter:
 @contextmanager
 def atomic_file(path: Path) -> Iterator[HashingWriter]:
     """Open a temporary file beside `path`; when the block ends well, fsync it and rename it to `path`."""
-    # The process id keeps two writers of the same file apart; the last rename wins, with the same content.
+    # The process id separates two writers of the same file; the last rename wins, and both have the same content.
     temporary = path.with_name(f".{path.name}.{os.getpid()}.tmp")
     try:
         with temporary.open("wb") as file:
@@ -53,14 +53,14 @@ def atomic_file(path: Path) -> Iterator[HashingWriter]:
         os.close(folder)
 
 
-def write_json(path: Path, data: Mapping[str, Any]) -> None:
-    """Write an index; last, so that its presence says that what it describes is complete."""
+def write_json(path: Path, data: Mapping[str, object]) -> None:
+    """Write an index. It is written last, so that its presence shows that the files which it describes are complete."""
     with atomic_file(path) as file:
         file.write(json.dumps(data, indent=1).encode() + b"\n")
 
 
 def read_json(path: Path) -> dict[str, Any] | None:
-    """The index, or None if there is none or it cannot be read."""
+    """The index as it was stored, or None if there is none or it cannot be read."""
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, ValueError):

@@ -1,4 +1,4 @@
-"""Put a graph together layer by layer: one method a kind.
+"""Put a graph together layer by layer, with one method per kind.
 
     net = GraphBuilder("tiny", Input(kind="vector", shape=(784,), classes=10))
     x = net.linear("hidden", INPUT, features=100)
@@ -6,9 +6,10 @@
     net.loss(net.linear("head", x, features=10))
     graph = net.build(Sgd(learning_rate=0.1))
 
-Each method takes the new layer's name and the name of the layer it reads, and returns the new name. Names are
-given, not counted, because initial weights are drawn by name: a layer more must not change the others'. Owns
-defaults and nothing else: what a kind means and which shapes it takes is in `layers` and `sequence_layers`.
+Each method takes the new layer's name and the name of the layer it reads, and returns the new name. Names are given,
+not counted, because initial weights are drawn by name: an additional layer must not change the weights of others. This
+module owns the defaults and nothing else: `layers` and `sequence_layers` define what a kind computes and which shapes
+it takes.
 """
 
 from __future__ import annotations
@@ -22,11 +23,11 @@ from paceline.workloads.kinds import check_input, check_logits, check_tokens, in
 from paceline.workloads.layers import Pair
 
 BATCH_NORM_MOMENTUM = 0.1  # PyTorch's sense: the share of the new batch
-NORM_EPS = 1e-5  # PyTorch's, cuDNN's smallest; Keras and Flax default to others
+NORM_EPS = 1e-5  # PyTorch's default and cuDNN's minimum; Keras and Flax have other defaults
 
 
 class GraphBuilder:
-    """Infers shapes, creates parameters, and refuses what cannot be with a SpecError that names the layer."""
+    """Infers shapes, creates parameters, and refuses impossible layers with a SpecError that names the layer."""
 
     def __init__(self, name: str, given: Input) -> None:
         check_input(given)
@@ -181,7 +182,7 @@ class GraphBuilder:
         return name
 
     def _started(self, name: str, init: Mapping[str, Attribute] | None) -> str:
-        """Replace how the first parameter of a layer, its weight, starts."""
+        """Replace the initialiser of a layer's first parameter, its weight."""
         if init is not None:
             layer = self._layers[name]
             weight = replace(layer.parameters[0], init=dict(init))

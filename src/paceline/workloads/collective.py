@@ -1,7 +1,8 @@
 """A collective operation by itself as a workload: which one, and with messages of which sizes.
 
-What bandwidths mean is that of nccl-tests: the size of an all-gather is that of what every rank has in the end, of a
-reduce-scatter that of what every rank begins with. Elements are float32.
+Sizes and bandwidths are defined as in nccl-tests: the size of an all-gather is the size of the buffer that every rank
+holds at the end, the size of a reduce-scatter is the size of the buffer that every rank holds at the start. Elements
+are float32.
 """
 
 from __future__ import annotations
@@ -17,15 +18,15 @@ from paceline.workloads.graph import HASH_DIGITS
 from paceline.workloads.options import checked_options
 
 MODEL = "collective"
-"""What stands in a study in place of a model."""
+"""The word that a study gives in place of a model."""
 HASH_PREFIX = "collective:"
-"""Tells the identity of a collective from that of a graph."""
+"""Distinguishes the hash of a collective from the hash of a graph."""
 ELEMENT_BYTES = 4
-"""Of a float32."""
+"""Bytes of a float32."""
 FACTOR = 4
-"""From one size of a range to the next."""
+"""The factor from one size of a range to the next."""
 MOST_SIZES = 64
-"""A run covers them all, and keeps buffers for each."""
+"""The largest number of sizes: one run covers all of them and keeps buffers for each."""
 
 BUS_FACTORS: dict[str, Callable[[int], float]] = {
     "all_reduce": lambda ranks: 2 * (ranks - 1) / ranks,
@@ -35,7 +36,7 @@ BUS_FACTORS: dict[str, Callable[[int], float]] = {
     "push_pull": lambda _ranks: 1.0,
     "send_recv": lambda _ranks: 1.0,
 }
-"""Operation → bus bandwidth over algorithm bandwidth, as nccl-tests has it (push_pull, which it has not, by itself)."""
+"""Operation → bus bandwidth divided by algorithm bandwidth, as in nccl-tests, which has no push_pull."""
 DEALT_OUT = frozenset({"all_gather", "reduce_scatter"})
 """Operations in which every rank has an equal share of the message."""
 PAIRWISE = frozenset({"send_recv"})
@@ -59,14 +60,14 @@ class Collective:
         return HASH_PREFIX + hashlib.sha256(content.encode()).hexdigest()[:HASH_DIGITS]
 
     def sizes_among(self, ranks: int) -> tuple[int, ...]:
-        """Bytes that are really moved: of what is dealt out, a share that is the same for all ranks."""
+        """Bytes that are moved: where ranks hold shares, each size is rounded down to equal shares."""
         if self.operation not in DEALT_OUT:
             return self.sizes
         whole = ELEMENT_BYTES * ranks
         return tuple(size // whole * whole for size in self.sizes)
 
     def refusal(self, workers: int) -> str | None:
-        """Why so many workers cannot do it, in words, or None."""
+        """Why this number of workers cannot do the operation, in words, or None."""
         if workers < 2:
             return f"{self.operation} needs at least 2 workers"
         if self.operation in PAIRWISE and workers != 2:
@@ -82,7 +83,8 @@ def load_collective(options: Mapping[str, object]) -> Collective:
     Raises:
         SpecError: an unknown option or operation, or sizes that cannot be read.
     """
-    return _collective(**checked_options(_collective, options, owner="workload 'collective'", word="option"))
+    build: Callable[..., Collective] = _collective
+    return build(**checked_options(build, options, owner="workload 'collective'", word="option"))
 
 
 def _collective(*, operation: str = "all_reduce", sizes: str = "1KiB..64MiB") -> Collective:
@@ -98,12 +100,12 @@ def parse_sizes(text: str) -> tuple[int, ...]:
         SpecError: not a size, one that is no multiple of a float32, or an empty range.
     """
     first, dots, last = text.partition("..")
-    found = tuple(_range(_size(first), _size(last))) if dots else tuple(map(_size, text.split(",")))
-    if not found:
+    sizes = tuple(_range(_size(first), _size(last))) if dots else tuple(map(_size, text.split(",")))
+    if not sizes:
         raise SpecError(f"sizes '{text}' end before they begin", hint="write the smaller size first: 1KiB..64MiB")
-    if len(found) > MOST_SIZES:
-        raise SpecError(f"sizes '{text}' are {len(found)}, more than {MOST_SIZES}", hint="name fewer sizes")
-    return tuple(sorted(set(found)))
+    if len(sizes) > MOST_SIZES:
+        raise SpecError(f"sizes '{text}' are {len(sizes)}, more than {MOST_SIZES}", hint="name fewer sizes")
+    return tuple(sorted(set(sizes)))
 
 
 def _range(first: int, last: int) -> Iterator[int]:

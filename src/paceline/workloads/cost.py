@@ -1,18 +1,18 @@
-"""What a graph costs, per sample and from the graph alone: parameters, arithmetic, bytes.
+"""What a graph costs per sample, derived from the graph alone: parameters, arithmetic, bytes.
 
-Owns the counting; must not know a machine or a framework. The rules, so that a number can be compared:
+This module owns the counting; it must not know a machine or a framework. These rules make its numbers comparable:
 
 * Counted are the multiply-accumulates (MAC) of convolutions, linear layers, LSTM gates and attention
   (projections, scores, weighted sum); 1 MAC = 2 FLOPs. Attention counts the full square of positions also
   where it is causal, since most implementations compute it.
 * Not counted are biases, activations, norms, pooling, softmax, embedding lookups, the loss and the optimizer:
   they are bound by memory, not arithmetic, and `activation_bytes` is the better measure of them.
-* Backward is the gradient of the weights plus the gradient of the input, each as dear as the forward pass.
+* Backward is the gradient of the weights plus the gradient of the input, each as expensive as the forward pass.
   The gradient of the input is left out where nothing before the layer has a trainable parameter (the first
   layer).
-* `gradient_bytes` are what data parallelism exchanges: 4 bytes a trainable parameter, dense.
-* `activation_bytes` are the layer's output at 4 bytes an element, without what a layer keeps inside (gates,
-  scores) and without what a framework saves by working in place.
+* `gradient_bytes` are the bytes that data parallelism exchanges: 4 bytes per trainable parameter, dense.
+* `activation_bytes` are the bytes of the layer's output at 4 bytes per element. Values that a layer keeps inside
+  (gates, scores) are not included, and in-place operations of a framework are not subtracted.
 """
 
 from __future__ import annotations
@@ -90,9 +90,9 @@ class _Macs:
     """Forward MACs of a layer, by what their backward pass must compute."""
 
     from_input: int = 0
-    """Weight x the layer's input: gradient of the weight, and of the input if anyone wants it."""
+    """Weight x the layer's input: backward computes the weight's gradient and, if needed before it, the input's."""
     inner: int = 0
-    """Products of what the layer itself computed: both gradients, always."""
+    """Products of values that the layer itself computed: backward always computes both gradients."""
 
 
 def cost(graph: Graph) -> GraphCost:

@@ -1,9 +1,10 @@
 """GoogLeNet: Szegedy et al., "Going deeper with convolutions", 2015, table 1.
 
-Owns its architecture; knows kinds only through the builder. As in the paper, no batch norm and biases in
-every convolution. Two departures: no local response normalisation, and the four 3x3/2 poolings pad by 1 and
-round down instead of rounding up, which gives the same sizes at 224 in every framework. Without the auxiliary
-heads 6,998,552 parameters, with them 13,378,280, as Caffe's bvlc_googlenet.
+The module owns the architecture and uses layer kinds only through the builder. As in the paper, there is no batch norm
+and every convolution has a bias. Two things differ from the paper: there is no local response normalisation, and the
+four 3x3/2 poolings pad by 1 and round down instead of rounding up, which gives the same sizes at 224 in every
+framework. The model has 6,998,552 parameters without the auxiliary heads and 13,378,280 with them, as Caffe's
+bvlc_googlenet.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from paceline.workloads.builder import GraphBuilder
 from paceline.workloads.graph import INPUT, Graph, Input, Sgd
 from paceline.workloads.layers import HEAD_STD, normal
 
-# A tenth of the paper's, which is for batches of 128 or more; small batches of it diverge within ten steps.
+# A tenth of the paper's, which is for batches of 128 or more; with it, small batches diverge within ten steps.
 LEARNING_RATE = 0.001
 AUXILIARY_WEIGHT = 0.3  # section 5 of the paper
 AUXILIARY_DROPOUT = 0.7  # section 5 of the paper
@@ -45,7 +46,7 @@ def googlenet(
     auxiliary_heads: bool = False,
     dropout: float = 0.4,
 ) -> Graph:
-    """GoogLeNet; dropout 0 also turns off the heads' own (0.7), so that a run can be free of chance."""
+    """GoogLeNet; dropout 0 also turns off the heads' own (0.7), so that a run draws no random numbers."""
     given = Input(kind="image", shape=(3, image_size, image_size), classes=num_classes)
     net = GraphBuilder("googlenet", given)
     x = _conv(net, "conv1", INPUT, filters=64, kernel=7, stride=2)
@@ -78,12 +79,12 @@ def _conv(net: GraphBuilder, name: str, x: str, *, filters: int, kernel: int, st
 
 
 def _inception(net: GraphBuilder, name: str, x: str, widths: tuple[int, int, int, int, int, int]) -> str:
-    one, reduce3, three, reduce5, five, projection = widths
-    branch1 = _conv(net, f"{name}_1x1", x, filters=one, kernel=1)
+    width1, reduce3, width3, reduce5, width5, projection = widths
+    branch1 = _conv(net, f"{name}_1x1", x, filters=width1, kernel=1)
     branch3 = _conv(net, f"{name}_3x3_reduce", x, filters=reduce3, kernel=1)
-    branch3 = _conv(net, f"{name}_3x3", branch3, filters=three, kernel=3)
+    branch3 = _conv(net, f"{name}_3x3", branch3, filters=width3, kernel=3)
     branch5 = _conv(net, f"{name}_5x5_reduce", x, filters=reduce5, kernel=1)
-    branch5 = _conv(net, f"{name}_5x5", branch5, filters=five, kernel=5)
+    branch5 = _conv(net, f"{name}_5x5", branch5, filters=width5, kernel=5)
     pooled = net.max_pool2d(f"{name}_pool", x, kernel=3, stride=1, padding=1)
     pooled = _conv(net, f"{name}_projection", pooled, filters=projection, kernel=1)
     return net.concat(name, branch1, branch3, branch5, pooled)

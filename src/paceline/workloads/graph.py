@@ -1,6 +1,6 @@
 """The neutral layer graph: a workload as pure data, written once and read by every framework adapter.
 
-Owns the types, their JSON form and their identity (the hash). Must not know what a kind computes (see
+This module owns the types, their JSON form and their identity (the hash). It must not know what a kind computes (see
 `layers`), what it costs (`cost`), or any framework. The worker, a separate package, reads only the JSON:
 
     {"version": 1, "name": "resnet20",
@@ -25,16 +25,17 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, ClassVar, Literal, TypeAlias, cast
+from typing import Any, ClassVar, Literal, TypeAlias
 
 from paceline.errors import SpecError
+from paceline.workloads.options import OptionValue
 
 VERSION = 1
-HASH_DIGITS = 16  # 64 bits: no two graphs a user ever makes will meet
+HASH_DIGITS = 16  # 64 bits: no two graphs that a user ever makes will have the same hash
 INPUT = "input"
 
 Shape: TypeAlias = tuple[int, ...]
-Attribute: TypeAlias = "int | float | bool | str | tuple[int, ...]"
+Attribute: TypeAlias = OptionValue
 InputKind: TypeAlias = Literal["image", "tokens", "vector"]
 Target: TypeAlias = Literal["label", "next-token"]
 
@@ -55,7 +56,7 @@ class Input:
     classes: int
     """Number of target classes; with target `next-token`, the vocabulary."""
     target: Target = "label"
-    """`label`: one class a sample. `next-token`: at each position the token that follows it."""
+    """`label`: one class per sample. `next-token`: at each position the token that follows it."""
     vocabulary: int = 0
     """Number of distinct token ids; 0 where the input is not tokens."""
 
@@ -113,8 +114,8 @@ class LossTerm:
 class Sgd:
     """SGD: v = momentum*v + (g + weight_decay*w); w = w - learning_rate*v; v starts at 0.
 
-    Frameworks part here: some put the learning rate inside the velocity (the same while it is constant), some
-    decay the weights apart from the gradient, some leave biases and norms undecayed. Here every trainable
+    Frameworks differ here: some put the learning rate inside the velocity (the same while it is constant), some
+    decay the weights separately from the gradient, some leave biases and norms undecayed. Here every trainable
     parameter is decayed, through the gradient, and there is no dampening and no Nesterov step.
     """
 
@@ -135,7 +136,7 @@ class Graph:
     name: str
     """Readable; not an identity, since options change the graph and not the name. See `hash`."""
     input: Input
-    """What goes in."""
+    """The input of the graph."""
     layers: tuple[Layer, ...]
     """Topological order; the first is the input itself."""
     losses: tuple[LossTerm, ...]
@@ -155,11 +156,11 @@ class Graph:
 
     @property
     def drops_out(self) -> bool:
-        """Whether training it draws random numbers."""
+        """Whether training the graph draws random numbers."""
         return any(layer.kind == "dropout" and layer.attributes["rate"] for layer in self.layers)
 
     def without_dropout(self) -> Graph:
-        """The same graph with nothing left to chance: what a dropout layer read goes straight to its readers."""
+        """The same graph without random numbers: layers that read a dropout layer read its input instead."""
         source: dict[str, str] = {}
         kept = []
         for layer in self.layers:
@@ -193,7 +194,7 @@ class Graph:
         canonical = json.dumps(self.to_json(), sort_keys=True, separators=(",", ":"), allow_nan=False)
         return hashlib.sha256(canonical.encode("ascii")).hexdigest()[:HASH_DIGITS]
 
-    def to_json(self) -> dict[str, Any]:
+    def to_json(self) -> dict[str, object]:
         """The form the worker reads, of dict, list, str, int, float and bool only."""
         return {
             "version": VERSION,
@@ -241,7 +242,7 @@ class Graph:
             raise SpecError(f"graph JSON is malformed: {mismatch}") from mismatch
 
 
-def _layer_to_json(layer: Layer) -> dict[str, Any]:
+def _layer_to_json(layer: Layer) -> dict[str, object]:
     return {
         "name": layer.name,
         "kind": layer.kind,
@@ -265,7 +266,7 @@ def _layer_from_json(data: Mapping[str, Any]) -> Layer:
     )
 
 
-def _tensor_to_json(tensor: Parameter) -> dict[str, Any]:
+def _tensor_to_json(tensor: Parameter) -> dict[str, object]:
     init = _thaw(tensor.init)
     return {"name": tensor.name, "shape": list(tensor.shape), "init": init, "trainable": tensor.trainable}
 
@@ -281,16 +282,16 @@ def _optimizer_from_json(data: Mapping[str, Any]) -> Sgd:
     return Sgd(**{key: value for key, value in data.items() if key != "kind"})
 
 
-def _thaw(values: Mapping[str, Attribute]) -> dict[str, Any]:
+def _thaw(values: Mapping[str, Attribute]) -> dict[str, object]:
     return {key: list(value) if isinstance(value, tuple) else value for key, value in values.items()}
 
 
 def _freeze(values: Mapping[str, Any]) -> dict[str, Attribute]:
-    return {key: cast("Attribute", tuple(v) if isinstance(v, list) else v) for key, v in values.items()}
+    return {key: tuple(value) if isinstance(value, list) else value for key, value in values.items()}
 
 
 def _check(graph: Graph) -> None:
-    """Raise SpecError unless names are good and unique, and every reference goes backwards."""
+    """Raise SpecError unless names are valid and unique, and every layer reads only earlier layers."""
     if not _GRAPH_NAME.fullmatch(graph.name):
         raise SpecError(f"graph name {graph.name!r} must be letters, digits, '_' and '-'")
     if not graph.layers or (graph.layers[0].kind, graph.layers[0].name) != (INPUT, INPUT):

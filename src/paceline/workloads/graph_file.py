@@ -1,7 +1,7 @@
-"""A user's own model: a Python file whose function `graph` builds a layer graph with our kinds, as the zoo's do.
+"""A user's own model: a Python file whose function `graph` builds a layer graph from the same layer kinds as `MODELS`.
 
-The file is executed in the host's interpreter. Whatever goes wrong in it is an error of the study, told with the
-file's name and line; nothing of it is imported by any framework, which see the graph only.
+The file is executed in the host's interpreter. Every error in it is reported as an error of the study, with the file's
+name and line. No framework imports the file: frameworks see only the graph.
 """
 
 from __future__ import annotations
@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 from types import ModuleType
-from typing import Any
 
 from paceline.errors import SpecError, documented
 from paceline.workloads.builder import GraphBuilder
@@ -54,7 +53,7 @@ def load_graph_file(path: Path, options: Mapping[str, object]) -> Graph:
     return made
 
 
-def _function(path: Path, module: ModuleType) -> Callable[..., Any]:
+def _function(path: Path, module: ModuleType) -> Callable[..., object]:
     function = getattr(module, FUNCTION, None)
     if not inspect.isfunction(function):
         raise SpecError(
@@ -84,7 +83,7 @@ def _as_module(path: Path) -> Iterator[ModuleType]:
     finally:
         sys.path.remove(str(folder))
         del sys.modules[module.__name__]
-        # Modules beside the file: two studies may both have a blocks.py.
+        # Modules beside the file are removed again, because two studies may both have a blocks.py.
         for name in set(sys.modules) - before:
             if _is_own(getattr(sys.modules[name], "__file__", None) or "", folder):
                 del sys.modules[name]
@@ -111,8 +110,8 @@ def _where(path: Path, error: BaseException) -> str:
     """The last line of the user's own files on the way to the error."""
     folder = path.resolve().parent
     frames = traceback.extract_tb(error.__traceback__)
-    own = [frame for frame in frames if frame.filename == str(path) or _is_own(frame.filename, folder)]
-    return f"{own[-1].filename}, line {own[-1].lineno}" if own else str(path)
+    own_frames = [frame for frame in frames if frame.filename == str(path) or _is_own(frame.filename, folder)]
+    return f"{own_frames[-1].filename}, line {own_frames[-1].lineno}" if own_frames else str(path)
 
 
 def _is_own(file: str, folder: Path) -> bool:

@@ -1,6 +1,6 @@
-"""The list of layer kinds, and inference by name: what `builder` does forwards and `verify` does again.
+"""The list of layer kinds, and shape inference by name, which `builder` uses to build and `verify` uses to check.
 
-`KINDS` is the whole list: a new kind is one function, one line here, one method in `builder`, one case in
+`KINDS` is the complete list: a new kind is one function, one line here, one method in `builder`, one case in
 `cost`, and one case in each framework's builder in the worker.
 """
 
@@ -53,9 +53,9 @@ def infer(kind: str, name: str, shapes: Sequence[Shape], attributes: Mapping[str
     function = KINDS[kind]
     where = f"layer '{name}' ({kind})"
     checked = checked_options(function, attributes, owner=where, word="attribute")
-    wanted = _num_inputs(function)
-    if wanted is not None and len(shapes) != wanted:
-        raise SpecError(f"{where} takes {wanted} input, not {len(shapes)}")
+    num_inputs = _num_inputs(function)
+    if num_inputs is not None and len(shapes) != num_inputs:
+        raise SpecError(f"{where} takes {num_inputs} input, not {len(shapes)}")
     try:
         return function(*shapes, **checked)
     except ValueError as impossible:
@@ -79,7 +79,7 @@ def check_input(given: Input) -> None:
 
 
 def verify(graph: Graph) -> None:
-    """Infer every layer again and raise SpecError where the graph says otherwise.
+    """Infer every layer again and raise SpecError where the graph differs from the result.
 
     For graphs that did not come from `GraphBuilder`, such as JSON written by hand.
     """
@@ -90,8 +90,8 @@ def verify(graph: Graph) -> None:
         inferred = infer(layer.kind, layer.name, sources, layer.attributes)
         if inferred.shape != layer.shape:
             raise SpecError(f"layer '{layer.name}' ({layer.kind}) gives {inferred.shape}, not {layer.shape}")
-        for said, meant in ((layer.parameters, inferred.parameters), (layer.buffers, inferred.buffers)):
-            if [(p.name, p.shape) for p in said] != [(p.name, p.shape) for p in meant]:
+        for listed, expected in ((layer.parameters, inferred.parameters), (layer.buffers, inferred.buffers)):
+            if [(p.name, p.shape) for p in listed] != [(p.name, p.shape) for p in expected]:
                 raise SpecError(f"layer '{layer.name}' ({layer.kind}) lists other tensors than its kind has")
         check_tokens(graph.input, layer.name, layer.kind, layer.inputs, layer.attributes)
         shapes[layer.name] = layer.shape
@@ -113,9 +113,9 @@ def check_tokens(
 
 def check_logits(given: Input, name: str, shape: Shape) -> None:
     """Raise SpecError unless a loss can be taken of a layer of this shape."""
-    wanted = (given.classes,) if given.target == "label" else (*given.shape, given.classes)
-    if shape != wanted:
-        raise SpecError(f"loss of '{name}': logits of shape {shape}, but {given.target} needs {wanted}")
+    expected = (given.classes,) if given.target == "label" else (*given.shape, given.classes)
+    if shape != expected:
+        raise SpecError(f"loss of '{name}': logits of shape {shape}, but {given.target} needs {expected}")
 
 
 def _num_inputs(function: Callable[..., Inferred]) -> int | None:

@@ -1,8 +1,8 @@
 """Layer kinds: for each one, which shapes it takes and gives, which tensors it owns, and what it means.
 
 A kind is a pure function from the shapes of its inputs (without batch) and its attributes to `Inferred`. Its
-docstring is the contract that every framework builder must meet, above all where frameworks part. Must not
-know any framework, nor how a graph is put together (`builder`). Sequence kinds live in `sequence_layers`.
+docstring is the contract that every framework builder must meet, above all where frameworks differ. This module must
+not know any framework, nor how a graph is put together (`builder`). Sequence kinds are in `sequence_layers`.
 
 Weight layouts: convolutions [out, in/groups, kernel height, kernel width], linear [out, in]. Images are
 channels-first.
@@ -23,8 +23,8 @@ Init: TypeAlias = "dict[str, Attribute]"
 ZEROS: Mapping[str, Attribute] = {"kind": "zeros"}
 ONES: Mapping[str, Attribute] = {"kind": "ones"}
 
-# Logits near 0, so that the loss starts at ln(classes) and not by chance far above: the start of the last
-# layer in AlexNet's, VGG's and "ImageNet in 1 hour"'s recipes (Goyal et al. 2017, section 5.1).
+# Logits near 0, so that the loss starts at ln(classes) and not at a random value far above. The last layer starts so in
+# AlexNet's, VGG's and "ImageNet in 1 hour"'s recipes (Goyal et al. 2017, section 5.1).
 HEAD_STD = 0.01
 
 IMAGE_RANK = 3
@@ -46,8 +46,8 @@ class Inferred:
 def conv2d(x: Shape, *, filters: int, kernel: Pair, stride: Pair, padding: Pair, groups: int, bias: bool) -> Inferred:
     """Cross-correlation (no kernel flip) with the same zero padding on both sides.
 
-    Out = floor((in + 2*padding - kernel) / stride) + 1. Frameworks part at stride 2: TensorFlow's "SAME" pads
-    only below and right there, which is another function; pad explicitly and convolve "VALID".
+    Out = floor((in + 2*padding - kernel) / stride) + 1. Frameworks differ at stride 2: TensorFlow's "SAME"
+    pads only below and right there, which is another function; pad explicitly and convolve "VALID".
     """
     channels, height, width = image(x)
     positive("filters", filters)
@@ -107,7 +107,7 @@ def max_pool2d(x: Shape, *, kernel: Pair, stride: Pair, padding: Pair) -> Inferr
 def avg_pool2d(x: Shape, *, kernel: Pair, stride: Pair, padding: Pair) -> Inferred:
     """Mean over windows; padded zeros are counted (divide by the kernel's area always); rounded down.
 
-    Frameworks part here: TensorFlow leaves padding out of the mean; pad with zeros first and pool "VALID".
+    Frameworks differ here: TensorFlow leaves padding out of the mean; pad with zeros first and pool "VALID".
     """
     channels, height, width = image(x)
     return Inferred(shape=(channels, *pool_window((height, width), kernel, stride, padding)))
@@ -135,7 +135,7 @@ def linear(x: Shape, *, features: int, bias: bool) -> Inferred:
 def dropout(x: Shape, *, rate: float) -> Inferred:
     """Zero each element with probability `rate` and multiply the rest by 1/(1 - rate), in training only.
 
-    `rate` is the probability to drop (old TensorFlow's keep_prob is 1 - rate). Frameworks draw other masks.
+    `rate` is the probability to drop (old TensorFlow's keep_prob is 1 - rate). Each framework draws different masks.
     """
     fraction("rate", rate)
     return Inferred(shape=x)
@@ -169,11 +169,11 @@ def subsample_pad(x: Shape, *, stride: Pair, pad_low: int, pad_high: int) -> Inf
     return Inferred(shape=(channels + pad_low + pad_high, rows, columns))
 
 
-# What the kinds share; `sequence_layers` uses them as well.
+# Functions that several kinds use, also those of `sequence_layers`.
 
 
 def normal(std: float) -> Init:
-    """A standard deviation given outright."""
+    """Normal distribution with the given standard deviation."""
     return {"kind": "normal", "std": std}
 
 
@@ -188,7 +188,7 @@ def glorot_uniform(fan_in: int, fan_out: int) -> Init:
 
 
 def affine(weight: Shape, init: Mapping[str, Attribute], outputs: int, bias: bool) -> tuple[Parameter, ...]:
-    """A weight, and where wanted a bias that starts at 0."""
+    """A weight and, if asked for, a bias that starts at 0."""
     tensors = (Parameter(name="weight", shape=weight, init=init),)
     return (*tensors, Parameter(name="bias", shape=(outputs,), init=ZEROS)) if bias else tensors
 
@@ -226,7 +226,7 @@ def window(size: Pair, kernel: Pair, stride: Pair, padding: Pair) -> Pair:
 
 
 def pool_window(size: Pair, kernel: Pair, stride: Pair, padding: Pair) -> Pair:
-    """As `window`, and no window may see padding alone, which has no maximum."""
+    """As `window`, but no window may lie in the padding alone, which has no maximum."""
     if any(2 * p > k for k, p in zip(kernel, padding, strict=True)):
         raise ValueError(f"padding {padding} is more than half of kernel {kernel}")
     return window(size, kernel, stride, padding)

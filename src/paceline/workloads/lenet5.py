@@ -1,9 +1,9 @@
 """LeNet-5: LeCun et al., "Gradient-based learning applied to document recognition", 1998, figure 2.
 
-Owns its architecture; knows kinds only through the builder. The input is 1x28x28, as MNIST is stored, and the
-first convolution pads by 2, which is the paper's 32x32. As everyone does since: C3 reads all maps, pooling
-has no weights, the output is softmax and not Gaussian. Kept from the paper: tanh and average pooling. 61,706
-parameters.
+The module owns the architecture and uses layer kinds only through the builder. The input is 1x28x28, as MNIST is
+stored, and the first convolution pads by 2, which is the paper's 32x32. As in all later implementations, C3 reads all
+maps, pooling has no weights, and the output is softmax and not Gaussian. Tanh and average pooling are kept from the
+paper. The model has 61,706 parameters.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """A multi-layer perceptron: linear layers and ReLU.
 
-Owns its architecture; knows kinds only through the builder.
+The module owns the architecture and uses layer kinds only through the builder.
 """
 
 from __future__ import annotations

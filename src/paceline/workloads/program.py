@@ -21,14 +21,14 @@ from paceline.errors import SpecError
 from paceline.workloads.graph import HASH_DIGITS
 
 HASH_PREFIX = "script:"
-"""Tells the identity of a program from that of a graph."""
+"""Distinguishes the hash of a program from the hash of a graph."""
 PLACEHOLDERS = ("batch_per_worker", "batch_global", "workers", "threads", "seed")
-"""Names that may stand in braces in a program's arguments."""
+"""Names that may be given in braces in a program's arguments."""
 TORCHRUN, PLAIN = "torchrun", "plain"
 LAUNCHES = (TORCHRUN, PLAIN)
-"""How a program is started: told its rank and where ranks meet, as torchrun would, or as `python SCRIPT` by hand."""
+"""How a program is started: with the variables that torchrun would set, or without them, as `python SCRIPT`."""
 MOST_NAMES = 5000
-"""A folder may hold a data set of millions of files; a suggestion is not worth listing them all."""
+"""Names that are looked at for a suggestion; a folder may hold a data set of millions of files."""
 _IN_BRACES = re.compile(r"\{\{([^\W\d]\w*)\}\}|\{([^\W\d]\w*)\}")
 """A name in double braces, or in single ones. Other braces, of JSON for example, mean nothing to us."""
 
@@ -39,17 +39,17 @@ class Program:
 
     kind: ClassVar[Literal["program"]] = "program"
     folder: Path
-    """Where the script lies."""
+    """The folder of the script."""
     files: tuple[str, ...]
     """Names relative to the folder, the script first."""
     arguments: str
-    """As they would be typed; PLACEHOLDERS in braces are filled in for each trial."""
+    """The text after the script on a command line; PLACEHOLDERS in braces are filled in for each trial."""
     hash: str
-    """Of the names and contents of all files; arguments are options of the trial."""
+    """Hash of the names and contents of all files. The arguments are not part of it: they are options of the trial."""
     listed: str = ""
-    """What the study lists as its further files."""
+    """The further files that the study lists, as it lists them."""
     working_directory: Path | None = None
-    """Its current folder; None: the copy of its files."""
+    """The current folder of the program; None if that is the copy of its files."""
     layer_kinds: ClassVar[frozenset[str]] = frozenset()
 
     @property
@@ -58,15 +58,15 @@ class Program:
         return self.files[0]
 
     def argv(self, values: Mapping[str, object]) -> list[str]:
-        """The arguments as words, with the trial's values for the names in braces; of double braces one is left."""
+        """The arguments as words, with the trial's values for names in braces; double braces become single ones."""
 
-        def filled(found: re.Match[str]) -> str:
-            return f"{{{found[1]}}}" if found[1] else str(values[found[2]])
+        def filled(braces: re.Match[str]) -> str:
+            return f"{{{braces[1]}}}" if braces[1] else str(values[braces[2]])
 
         return shlex.split(_IN_BRACES.sub(filled, self.arguments))
 
     def to_add(self, missing: str, script: str) -> str | None:
-        """The line of a study that gives the program a file which it did not find; None where that is elsewhere.
+        """The line of a study that gives the program a file which it did not find; None if there is no such file.
 
         Args:
             missing: the file's name relative to the program's folder.
@@ -84,16 +84,16 @@ class Program:
         """Every file as it is now.
 
         Raises:
-            SpecError: they are no longer those that were planned.
+            SpecError: a file has changed since the trial was planned.
         """
-        found = [(name, (self.folder / name).read_bytes()) for name in self.files]
-        if _hash(found) != self.hash:
+        contents = [(name, (self.folder / name).read_bytes()) for name in self.files]
+        if _hash(contents) != self.hash:
             raise SpecError(f"{self.script} changed since this was planned", hint="start again: paceline run STUDY")
-        yield from found
+        yield from contents
 
 
 def unknown_placeholders(arguments: str) -> list[str]:
-    """Names in braces that nobody fills in."""
+    """Names in braces that are not PLACEHOLDERS."""
     return [name for _, name in _IN_BRACES.findall(arguments) if name and name not in PLACEHOLDERS]
 
 
@@ -104,7 +104,7 @@ def read_program(script: Path, arguments: str = "", files: str = "", working_dir
         script: the Python file to start.
         arguments: what follows it on the command line.
         files: further names or patterns, relative to the script's folder, separated by spaces.
-        working_directory: where it runs; None: in a copy of its files.
+        working_directory: its current folder; None for a copy of its files.
 
     Raises:
         SpecError: a file that is not there, lies elsewhere, or cannot be read.
@@ -121,17 +121,17 @@ def read_program(script: Path, arguments: str = "", files: str = "", working_dir
                 f"workload.working_directory: {working_directory} is no folder", hint="it is relative to the study file"
             )
         folder = script.resolve().parent
-        found = {
+        names = {
             script.name: None,
             **dict.fromkeys(_imported(script.name, folder)),
             **dict.fromkeys(_listed(files, folder)),
         }
-        digest = _hash([(name, (folder / name).read_bytes()) for name in found])
+        digest = _hash([(name, (folder / name).read_bytes()) for name in names])
     except OSError as error:
         raise SpecError(f"{error.filename}: cannot be read: {error.strerror}", hint="check its permissions") from None
     return Program(
         folder=folder,
-        files=tuple(found),
+        files=tuple(names),
         arguments=arguments,
         hash=digest,
         listed=files,
@@ -149,12 +149,12 @@ def _hash(contents: list[tuple[str, bytes]]) -> str:
 def _listed(patterns: str, folder: Path) -> Iterator[str]:
     for pattern in shlex.split(patterns):
         try:
-            found = [
+            matching = [
                 path for path in sorted(folder.glob(pattern)) if path.is_file() and "__pycache__" not in path.parts
             ]
         except (ValueError, NotImplementedError):  # an absolute pattern
-            found = []
-        inside = [path for path in found if path.resolve().is_relative_to(folder)]
+            matching = []
+        inside = [path for path in matching if path.resolve().is_relative_to(folder)]
         if not inside:
             meant = _meant(pattern, _names_below(folder))
             raise SpecError(
@@ -170,18 +170,18 @@ def _names_below(folder: Path) -> list[str]:
 
 
 def _meant(wanted: str, names: Sequence[str]) -> str:
-    """Names that may have been meant, as a question; "" where none is near."""
+    """Names that may have been meant, as a question; "" if none is similar."""
     last = PurePath(wanted).name
     elsewhere = [name for name in names if PurePath(name).name == last]
     near = difflib.get_close_matches(wanted, names) + [
         name for name in names if difflib.get_close_matches(last, [PurePath(name).name], cutoff=0.75)
     ]
-    found = list(dict.fromkeys([*elsewhere, *near]))[:3]
-    return f"did you mean {' or '.join(found)}?" if found else ""
+    suggestions = list(dict.fromkeys([*elsewhere, *near]))[:3]
+    return f"did you mean {' or '.join(suggestions)}?" if suggestions else ""
 
 
 def _imported(script: str, folder: Path) -> list[str]:
-    """Modules beside the script that it imports, and that those import in turn."""
+    """Modules beside the script that it imports, directly or through other modules."""
     seen = [script]
     for name in seen:
         for module in sorted(_modules(folder / name, tuple(Path(name).parent.parts))):
@@ -190,7 +190,7 @@ def _imported(script: str, folder: Path) -> list[str]:
 
 
 def _files_of(module: tuple[str, ...], folder: Path) -> Iterator[str]:
-    """What importing a.b.c executes: a/__init__.py, a/b/__init__.py, a/b/c.py, as far as they lie here."""
+    """Files that importing a.b.c executes: a/__init__.py, a/b/__init__.py, a/b/c.py, where they exist in the folder."""
     for depth in range(1, len(module) + 1):
         place = Path(*module[:depth])
         for file in (place / "__init__.py", place.with_suffix(".py")):
@@ -203,14 +203,14 @@ def _modules(file: Path, package: tuple[str, ...]) -> set[tuple[str, ...]]:
     try:
         tree = ast.parse(file.read_bytes())
     except (SyntaxError, ValueError):
-        # It may be meant for a newer Python than ours; if not, its own interpreter will say so.
+        # The file may need a newer Python than the host's; if it is wrong, its own interpreter will report that.
         return set()
-    found: set[tuple[str, ...]] = set()
+    modules: set[tuple[str, ...]] = set()
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            found |= {tuple(alias.name.split(".")) for alias in node.names}
+            modules |= {tuple(alias.name.split(".")) for alias in node.names}
         elif isinstance(node, ast.ImportFrom):
             base = package[: len(package) - node.level + 1] if node.level else ()
             base += tuple((node.module or "").split(".")) if node.module else ()
-            found |= {base, *((*base, alias.name) for alias in node.names)}
-    return found - {()}
+            modules |= {base, *((*base, alias.name) for alias in node.names)}
+    return modules - {()}

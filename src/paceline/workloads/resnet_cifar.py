@@ -1,8 +1,8 @@
 """ResNets for CIFAR-10: He et al., "Deep residual learning for image recognition", 2016, section 4.2.
 
-Owns its architecture; knows kinds only through the builder. Depth 6n + 2: three stages of n basic blocks with
-16, 32 and 64 filters on 32x32, 16x16 and 8x8. Option-A shortcuts, as in the paper: where the size halves,
-every second pixel and zero channels, half of them on either side, and no parameters.
+The module owns the architecture and uses layer kinds only through the builder. The depth is 6n + 2: three stages of n
+basic blocks with 16, 32 and 64 filters on 32x32, 16x16 and 8x8. Shortcuts are those of option A, as in the paper: where
+the size halves, they take every second pixel, add zero channels, half of them on either side, and have no parameters.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from paceline.workloads.layers import HEAD_STD, normal
 
 STAGES = (16, 32, 64)
 
-# The paper's 0.1 is for batches of 128, and for ResNet-110 only after a warm-up at 0.01. A measurement is
-# tens of steps of whatever batch is asked, and never leaves the warm-up.
+# The paper's 0.1 is for batches of 128, and for ResNet-110 only after a warm-up at 0.01. A measurement has
+# tens of steps of any batch size, and never gets past such a warm-up.
 LEARNING_RATE = 0.01
 
 

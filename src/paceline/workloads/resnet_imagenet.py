@@ -1,8 +1,8 @@
 """ResNet-50 for ImageNet: He et al. 2016, table 1, in the variant everyone measures ("v1.5").
 
-Owns its architecture; knows kinds only through the builder. v1.5 puts the stride of a bottleneck in its 3x3
-convolution, not in the first 1x1 (torchvision, MLPerf, NVIDIA). Projection shortcuts where shapes change
-(option B). 25,557,032 parameters, 4.09 G multiply-accumulates at 224.
+The module owns the architecture and uses layer kinds only through the builder. v1.5 puts the stride of a bottleneck in
+its 3x3 convolution, not in the first 1x1 (torchvision, MLPerf, NVIDIA). Shortcuts are projections where shapes change
+(option B). The model has 25,557,032 parameters and 4.09 G multiply-accumulates at 224.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Layer kinds that know of time: embeddings, attention, recurrence. The rest are in `layers`, the rules too.
+"""Layer kinds over time: embeddings, attention, recurrence. Other kinds, and the rules for all kinds, are in `layers`.
 
 A sequence is (T, D): time, then features, without batch; the batch comes first (not time-major).
 """

@@ -1,10 +1,10 @@
 """Small Transformers: an encoder that classifies and a decoder that predicts the next token.
 
-Own their architectures; know kinds only through the builder. `transformer` is BERT's encoder (Devlin et al.
-2019: norm after each residual sum, GELU) with the mean over time in place of a class token. `gpt` is GPT-2
-(Radford et al. 2019: norm before each branch, one last norm), but with the exact GELU and an output matrix of
-its own, not tied to the embedding, so that each tensor has one owner and one gradient. The defaults train a
-step of 8 samples well within half a second on one core.
+The module owns the architectures and uses layer kinds only through the builder. `transformer` is BERT's encoder (Devlin
+et al. 2019: norm after each residual sum, GELU) with the mean over time in place of a class token. `gpt` is GPT-2
+(Radford et al. 2019: norm before each branch, one last norm), but with the exact GELU and with an output matrix that is
+not tied to the embedding, so that each tensor has one owner and one gradient. With the defaults, a step of 8 samples
+takes well under half a second on one core.
 """
 
 from __future__ import annotations
@@ -93,7 +93,7 @@ def _feed_forward(net: GraphBuilder, name: str, x: str, dropout: float) -> str:
 
 
 def _linear(net: GraphBuilder, name: str, x: str, features: int) -> str:
-    # Glorot and not He: what goes in is normalised, not the half that a ReLU left.
+    # Glorot and not He: the inputs are normalised, and no ReLU has set half of them to zero.
     return net.linear(name, x, features=features, init=glorot_uniform(net.shape(x)[-1], features))
 
 

@@ -1,6 +1,7 @@
 """VGG-16: Simonyan and Zisserman, "Very deep convolutional networks", 2015, table 1, column D.
 
-Owns its architecture; knows kinds only through the builder. No batch norm, 138,357,544 parameters.
+The module owns the architecture and uses layer kinds only through the builder. The model has no batch norm and
+138,357,544 parameters.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from paceline.workloads.builder import GraphBuilder
 from paceline.workloads.graph import INPUT, Graph, Input, Sgd
 from paceline.workloads.layers import normal
 
-# The paper's; He's would start the loss far above ln(classes), since max pooling lifts the mean.
+# As in the paper. With He's initialiser the loss would start far above ln(classes), since max pooling raises the mean.
 LINEAR_STD = 0.01
-# A tenth of the paper's, which is for batches of 128 or more; small batches of it diverge within ten steps.
+# A tenth of the paper's, which is for batches of 128 or more; with it, small batches diverge within ten steps.
 LEARNING_RATE = 0.001
 STAGES = ((64, 2), (128, 2), (256, 3), (512, 3), (512, 3))  # filters, convolutions
 

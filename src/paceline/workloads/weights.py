@@ -1,6 +1,6 @@
 """Draw the initial weights of a graph once, for every framework and every rank.
 
-Owns the file and its index; must not know who reads it. `<graph>-<hash>-seed<n>.weights` is flat
+This module owns the file and its index; it must not know who reads it. `<graph>-<hash>-seed<n>.weights` is flat
 little-endian float32, tensors one after the other without gaps; beside it the same name with `.json`:
 
     {"version": 1, "graph": "<hash>", "seed": 0, "sha256": "<of the whole file>", "bytes": 1078888,
@@ -17,25 +17,25 @@ from __future__ import annotations
 
 import hashlib
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from paceline.errors import SpecError
 from paceline.workloads.atomic_file import atomic_file, read_json, write_json
-from paceline.workloads.graph import Graph, Parameter
+from paceline.workloads.graph import Attribute, Graph, Parameter
 
 VERSION = 1
 ELEMENT_BYTES = 4
 # Elements drawn at a time: VGG-16's first linear layer has 103 million, and float64 of it would be 0.8 GB.
 CHUNK = 1 << 20
 
-# A bell from four 16-bit integers: its sum has this mean and, exactly, this variance, and ends at 3.46
-# standard deviations, about where truncated normal initialisers cut.
+# A bell curve as the sum of four 16-bit integers: the sum has exactly this mean and variance, and ends at 3.46
+# standard deviations, about where truncated normal initialisers end.
 _TERMS = 4
 _BELL_MEAN = _TERMS * (2**16 - 1) / 2
 _BELL_STD = math.sqrt(_TERMS * (2**32 - 1) / 12)
@@ -45,43 +45,42 @@ Floats: TypeAlias = "npt.NDArray[np.float32]"
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class WeightsFile:
-    """Where the initial weights are."""
+    """The files of the initial weights."""
 
     path: Path
     """Flat little-endian float32."""
     index_path: Path
     """JSON: name, shape and offset of each tensor."""
     sha256: str
-    """Of the file at `path`."""
+    """Checksum of the file at `path`."""
 
 
 def write_initial_weights(graph: Graph, seed: int, folder: Path) -> WeightsFile:
     """Write weights and index into `folder`, unless they are already there, whole.
 
     Raises:
-        SpecError: an initialiser that is not known.
+        SpecError: an unknown initialiser, or one without a number that it needs.
         OSError: the folder cannot be written.
     """
     folder.mkdir(parents=True, exist_ok=True)
     stem = f"{graph.name}-{graph.hash}-seed{seed}"
     path, index_path = folder / f"{stem}.weights", folder / f"{stem}.json"
-    index = _index(graph, seed)
-    found = read_json(index_path)
-    if found is not None and path.is_file() and path.stat().st_size == index["bytes"]:
-        sha256 = found.get("sha256")
-        if isinstance(sha256, str) and found == {**index, "sha256": sha256}:
+    size = ELEMENT_BYTES * sum(tensor.size for _, tensor in graph.tensors())
+    stored = read_json(index_path)
+    if stored is not None and path.is_file() and path.stat().st_size == size:
+        sha256 = stored.get("sha256")
+        if isinstance(sha256, str) and stored == _index(graph, seed, size, sha256):
             return WeightsFile(path=path, index_path=index_path, sha256=sha256)
     with atomic_file(path) as file:
         for name, tensor in graph.tensors():
             for chunk in _draw(tensor, _stream(seed, name), f"tensor '{name}'"):
                 file.write(chunk.astype("<f4", copy=False).tobytes())
-        index["sha256"] = file.sha256
-    write_json(index_path, index)
-    return WeightsFile(path=path, index_path=index_path, sha256=index["sha256"])
+    write_json(index_path, _index(graph, seed, size, file.sha256))
+    return WeightsFile(path=path, index_path=index_path, sha256=file.sha256)
 
 
-def _index(graph: Graph, seed: int) -> dict[str, Any]:
-    tensors: list[dict[str, Any]] = []
+def _index(graph: Graph, seed: int, size: int, sha256: str) -> dict[str, object]:
+    tensors: list[dict[str, object]] = []
     offset = 0
     for layer in graph.layers:
         for tensor in (*layer.parameters, *layer.buffers):
@@ -99,8 +98,8 @@ def _index(graph: Graph, seed: int) -> dict[str, Any]:
         "version": VERSION,
         "graph": graph.hash,
         "seed": seed,
-        "sha256": "",
-        "bytes": offset,
+        "sha256": sha256,
+        "bytes": size,
         "tensors": tensors,
     }
 
@@ -116,24 +115,32 @@ def _draw(tensor: Parameter, stream: np.random.RandomState, where: str) -> Itera
 
 
 def _values(tensor: Parameter, stream: np.random.RandomState, count: int, where: str) -> Floats:
-    init: dict[str, Any] = dict(tensor.init)
-    kind = init["kind"]
+    init, kind = tensor.init, tensor.init["kind"]
     if kind == "zeros":
         return np.zeros(count, dtype=np.float32)
     if kind == "ones":
         return np.ones(count, dtype=np.float32)
     if kind == "normal":
-        return _bell(stream, count, init["std"])
+        return _bell(stream, count, _number(init, "std", where))
     if kind == "he_normal":
-        return _bell(stream, count, math.sqrt(2.0 / init["fan_in"]))
+        return _bell(stream, count, math.sqrt(2.0 / _number(init, "fan_in", where)))
     if kind == "uniform":
-        return _uniform(stream, count, init["limit"])
+        return _uniform(stream, count, _number(init, "limit", where))
     if kind == "glorot_uniform":
-        return _uniform(stream, count, math.sqrt(6.0 / (init["fan_in"] + init["fan_out"])))
+        fans = _number(init, "fan_in", where) + _number(init, "fan_out", where)
+        return _uniform(stream, count, math.sqrt(6.0 / fans))
     raise SpecError(
         f"{where}: unknown init '{kind}'",
         hint="known: zeros, ones, normal, he_normal, uniform, glorot_uniform",
     )
+
+
+def _number(init: Mapping[str, Attribute], key: str, where: str) -> float:
+    """A number of an initialiser, which may come from a user's graph file."""
+    value = init.get(key)
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise SpecError(f"{where}: init '{init['kind']}' needs the number '{key}', not {value!r}")
+    return value
 
 
 def _bell(stream: np.random.RandomState, count: int, std: float) -> Floats:

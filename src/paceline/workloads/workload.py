@@ -1,7 +1,7 @@
-"""What a study may measure: a layer graph that every framework builds, a program that only itself understands, or a
-collective operation by itself.
+"""What a study may measure: a layer graph that every framework builds, a training program whose content is unknown, or
+a single collective operation.
 
-Stages that need more than an identity ask here, and nowhere for a type: what is known of a workload before it runs.
+Stages that need the sizes of a workload before it runs get them from `known_sizes`, and need not check its type.
 """
 
 from __future__ import annotations
@@ -15,14 +15,14 @@ from paceline.workloads.graph import Graph
 from paceline.workloads.program import Program
 
 Workload: TypeAlias = Graph | Program | Collective
-"""Each has a `kind`, which frameworks say they can run, a `hash`, and the `layer_kinds` that it needs."""
+"""Each has a `kind`, by which frameworks accept or refuse it, a `hash`, and the `layer_kinds` that it needs."""
 
 
 @singledispatch
 def known_sizes(workload: Workload) -> dict[str, int]:
-    """Parameters, gradient bytes and FLOPs a sample, as far as they are known before anything runs.
+    """Parameters, gradient bytes and FLOPs per sample, as far as they are known before anything runs.
 
-    Of a program nothing is: it counts its parameters itself when it runs. A collective has none of them.
+    Nothing is known of a program: it counts its parameters itself when it runs. A collective has none of them.
     """
     del workload
     return {}

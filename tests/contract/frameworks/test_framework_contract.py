@@ -210,6 +210,32 @@ def test_dropout_drops(name: str, tmp_path: Path):
     assert dropped.ranks[0].facts["dropout"]
 
 
+def pipelines_of(framework: Any) -> Iterator[str]:
+    """ "pipeline" where the framework has one."""
+    return iter({"pipeline"} & framework.capabilities.inputs)
+
+
+@pytest.mark.parametrize(("name", "feed"), cases("pipeline", trains=True, of=pipelines_of))
+def test_an_input_pipeline_deals_the_samples_of_resident_input_and_moves_images(name: str, feed: str, tmp_path: Path):
+    inputs = {"input": ["resident", feed], "loader_workers": [0, 2]}
+    for model, same in (("mlp", True), ("lenet5", False)):
+        # 64 samples in the file: two workers with batches of 10 wrap within a batch.
+        wanted = study(
+            name,
+            model,
+            workload={"batch_per_worker": 10, **inputs},
+            cluster={"workers_per_host": 2},
+            measure={"steps": 6},
+        )
+        records = bench_for(wanted, tmp_path / model).run()
+
+        assert [record.trial.workload.loader_workers for record in records] == [0, 0, 2]
+        assert all(record.ok for record in records), [record.outcome for record in records]
+        resident, *pipelines = ([row["loss"] for row in record.samples.to_pylist()] for record in records)
+        for losses in pipelines:
+            assert (losses == pytest.approx(resident, rel=1e-4)) is same
+
+
 @pytest.mark.parametrize("name", cases("killed-rank"))
 def test_a_rank_that_is_killed_ends_the_run_and_is_named(name: str, tmp_path: Path):
     measure = {"steps": 1_000_000, "time_limit": f"{PATIENCE_S:g}s"}
@@ -229,7 +255,7 @@ def kill_when_stepping(folder: Path, rank: int) -> None:
         for path in folder.glob(f"scratch/*/*/events.{rank}.jsonl"):
             events = read_events(path, rank)
             if events.blocks:
-                os.kill(events.hello["pid"], signal.SIGKILL)
+                os.kill(events.hello.pid, signal.SIGKILL)
                 return
         time.sleep(0.2)
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from paceline.cli import main
+from paceline.cli import guesses, main
 from street import study_of, to_toml
 
 GUESS = ["predict", "--device", "V100-SXM2", "--json"]
@@ -20,17 +20,17 @@ def guessed(capsys: pytest.CaptureFixture[str], *words: str) -> dict[str, object
 
 
 def test_without_a_batch_a_usual_one_is_taken_and_said(capsys: pytest.CaptureFixture[str]) -> None:
-    found = guessed(capsys, "--model", "resnet50", "--network", "10GbE")
+    document = guessed(capsys, "--model", "resnet50", "--network", "10GbE")
 
-    assert {row["batch"] for row in found["rows"]} == {32}  # type: ignore[attr-defined]
-    assert any("batch 32 per worker is assumed" in remark for remark in found["remarks"])  # type: ignore[attr-defined]
+    assert {row["batch"] for row in document["rows"]} == {32}  # type: ignore[attr-defined]
+    assert any("batch 32 per worker is assumed" in remark for remark in document["remarks"])  # type: ignore[attr-defined]
 
 
 def test_a_batch_that_was_asked_for_is_not_called_assumed(capsys: pytest.CaptureFixture[str]) -> None:
-    found = guessed(capsys, "--model", "resnet50", "--batch", "64")
+    document = guessed(capsys, "--model", "resnet50", "--batch", "64")
 
-    assert {row["batch"] for row in found["rows"]} == {64}  # type: ignore[attr-defined]
-    assert not any("assumed; set it" in remark for remark in found["remarks"])  # type: ignore[attr-defined]
+    assert {row["batch"] for row in document["rows"]} == {64}  # type: ignore[attr-defined]
+    assert not any("assumed; set it" in remark for remark in document["remarks"])  # type: ignore[attr-defined]
 
 
 def test_model_framework_and_batch_of_a_study_are_guessed_for(
@@ -39,11 +39,11 @@ def test_model_framework_and_batch_of_a_study_are_guessed_for(
     data = study_of(workload={"model": "alexnet", "batch_per_worker": [4, 16]})
     data["framework"] = {"name": "jax"}
     (tmp_path / "s.toml").write_text(to_toml(data), encoding="utf-8")
-    found = guessed(capsys, str(tmp_path / "s.toml"))
+    document = guessed(capsys, str(tmp_path / "s.toml"))
 
-    assert found["family"]["model"] == "alexnet"  # type: ignore[index]
-    assert found["family"]["framework"] == "jax"  # type: ignore[index]
-    assert {row["batch"] for row in found["rows"]} == {16}  # type: ignore[attr-defined]
+    assert document["family"]["model"] == "alexnet"  # type: ignore[index]
+    assert document["family"]["framework"] == "jax"  # type: ignore[index]
+    assert {row["batch"] for row in document["rows"]} == {16}  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize(
@@ -78,6 +78,22 @@ def test_memory_of_a_guess_is_told_or_said_to_be_unknown(capsys: pytest.CaptureF
     assert "Memory per worker: about" in capsys.readouterr().out
     assert main([*asked, "--strategy", "fsdp"]) == 0
     assert "Not known: the memory per worker" in capsys.readouterr().out
+
+
+def test_guesses_are_made_once_for_all_sizes(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for: list[str] = []
+
+    def counted(device: str, **words: object) -> guesses.Guesses:
+        asked_for.append(device)
+        return make(device, **words)
+
+    make = guesses.guesses
+    monkeypatch.setattr(guesses, "guesses", counted)
+
+    assert len(guessed(capsys, "--model", "lenet5", "--workers", "1..64")["rows"]) == 7
+    assert asked_for == ["V100-SXM2"]
 
 
 @pytest.mark.parametrize("flag", ["--picture", "--trace", "--chakra"])

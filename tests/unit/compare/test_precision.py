@@ -24,6 +24,13 @@ def test_precise_trial_is_left_out():
     assert wanted(runs([0.05, 0.0501, 0.05])) is None
 
 
+def test_two_runs_that_agree_are_enough_where_two_are_the_minimum():
+    two_to_twelve = Repeats(minimum=2, maximum=12, until=0.02)
+
+    assert wanted(runs([0.05, 0.05005]), two_to_twelve) is None
+    assert wanted(runs([0.05, 0.06]), two_to_twelve) == 4
+
+
 def test_noisy_trial_gets_more_but_at_most_doubles():
     assert wanted(runs([0.05, 0.06, 0.045])) == 6
 

@@ -39,7 +39,7 @@ def test_json_has_the_names_that_others_rely_on():
     assert set(row) >= ROW_CONTRACT
     assert all(set(row[name]) == ESTIMATE for name in ("throughput", "step_s", "cpu_utilisation", "peak_rss_bytes"))
     assert set(row["phases"]["forward"]) == ESTIMATE | {"share", "by"}
-    assert set(pair) >= {"a", "b", "ratio", "low", "high", "p", "verdict"}
+    assert set(pair) >= {"a", "b", "ratio", "low", "high", "level", "p", "verdict"}
 
 
 def test_throughput_is_batch_over_step_time_with_an_interval_around_it():

@@ -20,8 +20,9 @@ def test_faster_one_is_called_a_and_the_ratio_is_of_throughputs():
 
     (pair,) = comparison.verdicts
     assert comparison.row(pair.a).label == "k=2"
-    assert pair.ratio == pytest.approx(1.2, rel=0.02)
-    assert pair.low <= pair.ratio <= pair.high
+    assert pair.ratio.value == pytest.approx(1.2, rel=0.02)
+    assert pair.ratio.contains(pair.ratio.value)
+    assert (pair.ratio.level, pair.ratio.unit, pair.ratio.by, pair.ratio.n_runs) == (0.95, "1", "derived", 4)
     assert (pair.verdict, pair.paired, pair.n_runs) == ("different", True, 4)
 
 
@@ -44,7 +45,7 @@ def test_noise_larger_than_the_difference_cannot_be_told_apart():
 def test_one_run_each_cannot_be_told_apart_whatever_the_ratio():
     (pair,) = compare([make_record(knobs={"k": k}, step_s=s) for k, s in ((1, 0.05), (2, 0.5))]).verdicts
 
-    assert (pair.verdict, pair.low, pair.p) == ("cannot be told apart", None, 1.0)
+    assert (pair.verdict, pair.ratio.ends, pair.p) == ("cannot be told apart", None, 1.0)
     assert "measure.repeats" in pair.note
 
 
@@ -81,6 +82,29 @@ def test_unequal_thread_budgets_are_said():
     (pair,) = compare([*repeats(threads=1), *repeats(threads=2)]).verdicts
 
     assert "unequal budgets" in pair.note
+
+
+def test_two_rounds_are_tested_and_have_no_interval():
+    (pair,) = compare([*repeats(2, knobs={"k": 1}), *repeats(2, knobs={"k": 2}, step_s=0.06)]).verdicts
+
+    assert (pair.n_runs, pair.ratio.n_runs, pair.paired) == (2, 2, True)
+    assert pair.ratio.ends is None
+    assert pair.p is not None
+    assert pair.note is None
+
+
+def test_json_has_the_ratio_with_its_ends_and_level_side_by_side():
+    (pair,) = compare([*repeats(knobs={"k": 1}), *repeats(knobs={"k": 2}, step_s=0.06)]).verdicts
+    ratio, data = pair.ratio, pair.to_json()
+
+    assert (data["ratio"], data["low"], data["high"], data["level"]) == (ratio.value, *ratio.interval, 0.95)
+    assert set(data) - {"low", "high", "level"} == set(pair.__dataclass_fields__)
+
+
+def test_json_of_a_pair_that_is_not_ranked_has_neither_ratio_nor_level():
+    (pair,) = compare([*repeats(), *repeats(trial=jax_trial(), step_s=0.1)]).verdicts
+
+    assert {pair.to_json()[name] for name in ("ratio", "low", "high", "level", "p")} == {None}
 
 
 def test_two_frameworks_without_proof_are_not_ranked():
@@ -181,7 +205,8 @@ def test_law_time_without_jitter_is_judged_without_complaint():
     comparison = compare([*repeats(knobs={"k": 1}, step_s=0.05, **law), *repeats(knobs={"k": 2}, step_s=0.04, **law)])
 
     assert comparison.rows[0].throughput.value == pytest.approx(32 / 0.05)
-    assert comparison.verdicts[0].ratio == pytest.approx(0.05 / 0.04)
+    assert comparison.verdicts[0].ratio.value == pytest.approx(0.05 / 0.04)
+    assert comparison.verdicts[0].ratio.by == "simulated"
     assert comparison.verdicts[0].verdict == "different"
 
 

@@ -71,7 +71,7 @@ def spent(**seconds):
     return Spent(seconds=whole, spread=dict.fromkeys(whole, 0.01), by=MEASURED, slowest=None, runs=("run-1", "run-2"))
 
 
-def found(shares, case=None, **fields):
+def findings_among(shares, case=None, **fields):
     case = case or Case(trial=make_trial(), setting=setting(), cores=2)
     return findings_of(shares, spent(), case, lambda _question, _axes: "a study", ["run-1"], **fields)
 
@@ -79,17 +79,20 @@ def found(shares, case=None, **fields):
 def shares(**parts):
     left = 1 - sum(parts.values())
     words = {name.replace("_", " "): part for name, part in parts.items()}
-    return [Share(cause=one, measured=left if one == COMPUTE else words.get(one, 0.0), modelled=0.0) for one in CAUSES]
+    return [
+        Share(cause=cause, measured=left if cause == COMPUTE else words.get(cause, 0.0), modelled=0.0)
+        for cause in CAUSES
+    ]
 
 
 def test_largest_finding_comes_first_and_computing_last():
-    findings = found(shares(input=0.2, straggler_wait=0.3, framework_overhead=0.02))
+    findings = findings_among(shares(input=0.2, straggler_wait=0.3, framework_overhead=0.02))
 
-    assert [one.cause for one in findings] == [STRAGGLER, INPUT, COMPUTE]
+    assert [finding.cause for finding in findings] == [STRAGGLER, INPUT, COMPUTE]
 
 
 def test_where_nothing_holds_it_back_computing_is_named():
-    (only,) = found(shares(input=0.01))
+    (only,) = findings_among(shares(input=0.01))
 
     assert only.cause == COMPUTE
     assert only.sentence.startswith("Compute-bound: computation is")
@@ -97,8 +100,8 @@ def test_where_nothing_holds_it_back_computing_is_named():
 
 def test_every_cause_has_a_sentence_and_evidence():
     for cause in CAUSES:
-        whole = [Share(cause=one, measured=1.0 if one == cause else 0.0, modelled=0.9) for one in CAUSES]
-        first = found(whole)[0]
+        whole = [Share(cause=other, measured=1.0 if other == cause else 0.0, modelled=0.9) for other in CAUSES]
+        first = findings_among(whole)[0]
 
         assert first.cause == cause
         assert "100%" in first.sentence
@@ -112,14 +115,14 @@ def test_finding_without_evidence_is_refused():
 
 
 def test_disagreement_with_the_model_is_said():
-    whole = [Share(cause=one, measured=0.5 if one in {INPUT, COMPUTE} else 0.0, modelled=0.1) for one in CAUSES]
+    whole = [Share(cause=cause, measured=0.5 if cause in {INPUT, COMPUTE} else 0.0, modelled=0.1) for cause in CAUSES]
 
-    assert "treat this share with caution" in found(whole)[0].sure
+    assert "treat this share with caution" in findings_among(whole)[0].sure
 
 
 def test_small_buckets_are_named_where_there_are_many_messages():
     many = Case(trial=make_trial(knobs={"bucket_bytes": 1e4}), setting=setting(messages=(1e4,) * 50), cores=2)
-    finding = found(shares(communication_latency=0.4), many)[0]
+    finding = findings_among(shares(communication_latency=0.4), many)[0]
 
     assert finding.sentence.startswith("Buckets are too small: the latency of 50 messages")
     assert finding.change.axes == {"framework.torch.bucket_bytes": 500000}
@@ -134,7 +137,7 @@ def test_too_many_threads_are_counted():
         cores=2,
         measured={CONTENTION: 0.4},
     )
-    finding = found(shares(contention_for_cores=0.4), crowded)[0]
+    finding = findings_among(shares(contention_for_cores=0.4), crowded)[0]
 
     assert "4 of them compete for 2 cores" in finding.sentence
     assert finding.change.axes == {"cluster.threads_per_worker": 1}
@@ -154,7 +157,9 @@ def test_hosts_that_are_parts_of_one_machine_share_its_cores():
 def test_slow_host_is_named():
     slow = Case(trial=make_trial(), setting=setting(), cores=2, slow_host="lab-2")
 
-    assert found(shares(straggler_wait=0.4), slow)[0].sentence.startswith("Host lab-2 is slower than the others")
+    assert findings_among(shares(straggler_wait=0.4), slow)[0].sentence.startswith(
+        "Host lab-2 is slower than the others"
+    )
 
 
 def test_faster_link_is_one_that_has_a_name():
@@ -226,9 +231,9 @@ def test_ladder_falls_rung_by_rung_and_begins_with_what_helps_most():
     rungs = ladder(setting(overhead_s=30e-3), measured_s=1.0)
 
     assert rungs[0].cause == OVERHEAD
-    assert [one.step_s for one in rungs] == sorted((one.step_s for one in rungs), reverse=True)
-    assert all(one.faster == pytest.approx(1 / one.step_s) for one in rungs)
-    assert len({one.cause for one in rungs}) == len(rungs)
+    assert [rung.step_s for rung in rungs] == sorted((rung.step_s for rung in rungs), reverse=True)
+    assert all(rung.faster == pytest.approx(1 / rung.step_s) for rung in rungs)
+    assert len({rung.cause for rung in rungs}) == len(rungs)
 
 
 def test_shares_sum_up_to_one_measured_and_modelled():

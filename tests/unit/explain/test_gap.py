@@ -50,13 +50,13 @@ def side(label, layers=None, **seconds):
 
 
 def test_parts_of_a_difference_sum_up_to_one():
-    found = gap_between(side("b", **{COMPUTE: 50e-3, EXCHANGE: 5e-3}), side("a"), ["layout: nhwc | nchw"])
+    gap = gap_between(side("b", **{COMPUTE: 50e-3, EXCHANGE: 5e-3}), side("a"), ["layout: nhwc | nchw"])
 
-    assert sum(found.parts.values()) == pytest.approx(1.0)
-    assert found.parts[COMPUTE] == pytest.approx(20 / 15)
-    assert found.parts[BANDWIDTH] == pytest.approx(-5 / 15)
-    assert found.ratio == pytest.approx(55 / 40)
-    assert found.sentence == (
+    assert sum(gap.parts.values()) == pytest.approx(1.0)
+    assert gap.parts[COMPUTE] == pytest.approx(20 / 15)
+    assert gap.parts[BANDWIDTH] == pytest.approx(-5 / 15)
+    assert gap.ratio == pytest.approx(55 / 40)
+    assert gap.sentence == (
         "b takes 15 ms longer per step than a: 100% of that is compute; they differ in layout: nhwc | nchw"
     )
 
@@ -64,10 +64,10 @@ def test_parts_of_a_difference_sum_up_to_one():
 def test_layers_that_make_most_of_it_come_first():
     layers = {"conv1": 1e-3, "conv2": 5e-3, "fc": 1e-3}
     slower = side("b", {"conv1": 2e-3, "conv2": 15e-3, "fc": 0.5e-3}, **{COMPUTE: 45e-3})
-    found = gap_between(slower, side("a", layers), [])
+    gap = gap_between(slower, side("a", layers), [])
 
-    assert [one.layer for one in found.layers] == ["conv2", "conv1", "fc"]
-    assert "most of it in conv2" in found.sentence
+    assert [layer.layer for layer in gap.layers] == ["conv2", "conv1", "fc"]
+    assert "most of it in conv2" in gap.sentence
 
 
 def test_nothing_is_said_of_one_that_is_not_slower():
@@ -75,7 +75,7 @@ def test_nothing_is_said_of_one_that_is_not_slower():
 
 
 def test_layer_times_are_means_of_forward_passes():
-    found = layer_times([make_record(workers=2, layers=True), make_record(workers=2)])
+    seconds = layer_times([make_record(workers=2, layers=True), make_record(workers=2)])
 
     # Rank 0 takes 1 ms and rank 1 takes 2 ms, for every layer.
-    assert found == {"conv1": pytest.approx(1.5e-3), "fc": pytest.approx(1.5e-3)}
+    assert seconds == {"conv1": pytest.approx(1.5e-3), "fc": pytest.approx(1.5e-3)}

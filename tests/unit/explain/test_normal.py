@@ -21,10 +21,10 @@ def test_roofline_is_the_longer_of_arithmetic_and_memory():
 
 
 def test_far_below_the_roofline_is_not_normal():
-    found = by_roofline(1.0, flops=1e10, moved_bytes=0.0, peak=PEAK, cores=1)
+    yardstick = by_roofline(1.0, flops=1e10, moved_bytes=0.0, peak=PEAK, cores=1)
 
-    assert found.ratio == pytest.approx(10)
-    assert not found.normal
+    assert yardstick.ratio == pytest.approx(10)
+    assert not yardstick.normal
 
 
 def test_earlier_runs_that_cannot_be_told_apart_are_normal():
@@ -33,10 +33,15 @@ def test_earlier_runs_that_cannot_be_told_apart_are_normal():
 
 
 def test_surely_slower_than_earlier_runs_is_not_normal():
-    found = by_earlier([0.150, 0.151, 0.152], [0.100, 0.101, 0.102])
+    yardstick = by_earlier([0.150, 0.151, 0.152], [0.100, 0.101, 0.102])
 
-    assert not found.normal
-    assert found.sentence.startswith("slower than in 3 earlier runs")
+    assert not yardstick.normal
+    assert yardstick.sentence.startswith("slower than in 3 earlier runs")
+
+
+def test_two_runs_each_can_tell_a_change_and_one_cannot():
+    assert not by_earlier([0.1500, 0.1501], [0.1000, 0.1001]).normal
+    assert by_earlier([0.15], [0.1000, 0.1001]).normal
 
 
 def test_without_earlier_runs_nothing_is_said():

@@ -22,14 +22,14 @@ def noisy(count, mean=0.1, seed=0, spread=0.01):
 
 def test_slower_since_a_run_is_found_with_what_changed_there():
     steps = [*noisy(6), *noisy(6, 0.11, seed=1)]
-    (found,) = change_points({"trial": series(steps, ["1"] * 6 + ["2"] * 6)})
+    (change,) = change_points({"trial": series(steps, ["1"] * 6 + ["2"] * 6)})
 
-    assert found.slower
-    assert found.ratio == pytest.approx(1.1, rel=0.02)
-    assert (found.last_before, found.first_after) == ("run-5", "run-6")
-    assert (found.before, found.after) == (6, 6)
-    assert found.changed == {"paceline": ("1", "2")}
-    assert found.p < 0.05
+    assert change.slower
+    assert change.ratio == pytest.approx(1.1, rel=0.02)
+    assert (change.last_before, change.first_after) == ("run-5", "run-6")
+    assert (change.before, change.after) == (6, 6)
+    assert change.changed == {"paceline": ("1", "2")}
+    assert change.p < 0.05
 
 
 def test_order_of_records_does_not_matter():
@@ -39,9 +39,9 @@ def test_order_of_records_does_not_matter():
 
 
 def test_faster_is_a_change_and_no_regression():
-    (found,) = change_points({"trial": series([*noisy(6), *noisy(6, 0.08, seed=1)])})
+    (change,) = change_points({"trial": series([*noisy(6), *noisy(6, 0.08, seed=1)])})
 
-    assert not found.slower
+    assert not change.slower
 
 
 def test_small_changes_do_not_count():

@@ -132,7 +132,7 @@ def test_every_strategy_takes_a_transformer_and_a_lone_worker(strategy):
         ("pipeline", {"workers": 4}, "2 blocks cannot fill 4 stages"),
         ("tensor", {"workers": 3}, "4 attention heads cannot be dealt out equally to 3 workers"),
         ("pipeline", {"knobs": {"microbatches": 5}}, "16 cannot be cut into 5"),
-        ("pipeline", {"knobs": {"microbatches": 1}}, "at least one micro-batch a stage"),
+        ("pipeline", {"knobs": {"microbatches": 1}}, "at least one micro-batch per stage"),
         ("pipeline", {"knobs": {"accumulate": 2}}, "batch of their own"),
         ("pipeline", {"knobs": {"precision": "bf16"}}, "fp32"),
         ("fsdp", {"knobs": {"compile": True}}, "compile"),

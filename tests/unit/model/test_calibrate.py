@@ -12,6 +12,7 @@ from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import collective_s
 from paceline.model.equations.parameters import as_mapping, as_vector
 from paceline.model.equations.ready import Ready
+from paceline.model.equations.stack import stack_of
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import shares, step_terms
 from paceline.model.fitting.calibration import Calibration, read_calibrations, write_calibrations
@@ -74,14 +75,14 @@ def training(
 
 
 def collective(workers: int, bandwidth: float | None = None) -> ObservedCollective:
-    asked = Conditions(workers=workers, hosts=workers, batch=1.0, bandwidth=bandwidth)
     sizes = np.array([4096.0 * 4**power for power in range(8)])
+    asked = Conditions(workers=workers, hosts=workers, batch=1.0, bandwidth=bandwidth, messages=tuple(sizes))
     return ObservedCollective(
         trial=make_trial(workers=workers, hosts=workers),
         conditions=asked,
         operation="all_reduce",
         sizes=sizes,
-        seconds=collective_s(TRUTH, asked, sizes, "all_reduce"),
+        seconds=collective_s(TRUTH[None, :], stack_of([asked]), "all_reduce")[0, 0],
     )
 
 
@@ -105,10 +106,10 @@ def rich() -> Calibration:
 
 
 def test_every_parameter_is_found_again(rich):
-    found = as_mapping(rich.vector)
+    values = as_mapping(rich.vector)
     for name, value in as_mapping(TRUTH).items():
         if name != "input_per_sample_s":
-            assert found[name] == pytest.approx(value, rel=0.02), name
+            assert values[name] == pytest.approx(value, rel=0.02), name
 
 
 @pytest.mark.parametrize("workers", [4, 8, 64])
@@ -154,6 +155,16 @@ def test_steps_of_one_alone_tell_what_several_wait_for_where_that_is_not_timed()
     assert fit(evidence(*alone, training(2, 8, straggling=ALIKE))).straggling == ALIKE
 
 
+def test_parameters_are_estimates_whose_intervals_hold_all_at_once():
+    parameters = fit(evidence(training(1, 4), training(1, 16), collectives=PROBES)).parameters()
+
+    assert {(parameter.level, parameter.by, parameter.n_runs) for parameter in parameters.values()} == {
+        (0.99, "modelled", None)
+    }
+    assert [parameters[name].unit for name in ("forward_s", "byte_s", "wire")] == ["s", "s/B", "1"]
+    assert all(parameter.contains(parameter.value) for parameter in parameters.values())
+
+
 def test_an_exchange_that_was_always_hidden_leaves_open_when_it_begins():
     runs = [training(workers, batch) for workers in (1, 2) for batch in (4, 16)]
     calibration = fit(evidence(*runs, collectives=PROBES))
@@ -161,8 +172,8 @@ def test_an_exchange_that_was_always_hidden_leaves_open_when_it_begins():
     truth = training(64, 8)
     said = predict(calibration, truth.conditions)
 
-    assert begins["low"] < 0.1
-    assert 0.4 <= begins["high"] < 0.6
+    assert begins.low < 0.1
+    assert 0.4 <= begins.high < 0.6
     assert said.step.low < truth.step_s < said.step.high
     assert any("always hidden" in sentence for sentence in calibration.unidentified)
 
@@ -182,11 +193,13 @@ def test_what_servers_take_from_the_cores_beside_them_is_found_again():
     manner = Manner(exchange=SERVER, servers_per_host=1)
 
     def served(workers: int, batch: int, bandwidth: float | None = None) -> Training:
-        one = training(workers, batch, bandwidth, truth=truth, exchange=SERVER, servers=workers)
-        terms = step_terms(truth, one.conditions)
+        measured = training(workers, batch, bandwidth, truth=truth, exchange=SERVER, servers=workers)
+        terms = step_terms(truth, measured.conditions)
         # As MXNet tells it: the store applies the optimizer, so that exchange and update are one.
-        told = {name: seconds for name, seconds in one.phases.items() if name not in ("communication", "update")}
-        return replace(one, phases=told, handed_over_s=terms.exchange_s + terms.update_s) if workers > 1 else one
+        told = {name: seconds for name, seconds in measured.phases.items() if name not in ("communication", "update")}
+        return (
+            replace(measured, phases=told, handed_over_s=terms.exchange_s + terms.update_s) if workers > 1 else measured
+        )
 
     runs = [served(workers, batch) for workers in (1, 2) for batch in (4, 16)]
     calibration = fit(evidence(*runs, served(2, 8, 100 * MBIT), served(2, 4, 300 * MBIT), manner=manner))
@@ -206,12 +219,12 @@ def test_what_one_batch_cannot_tell_is_said():
 def test_links_that_were_always_the_limit_hide_how_fast_the_library_is():
     runs = [training(1, 4), training(1, 16), training(2, 4, 100 * MBIT), training(2, 16, 300 * MBIT)]
     slow = fit(evidence(*runs, collectives=PROBES[1:]))
-    known = fit(evidence(*runs, collectives=PROBES))
+    probed = fit(evidence(*runs, collectives=PROBES))
     faster = training(2, 4)
     said = predict(slow, faster.conditions)
 
     assert any("the network was saturated" in sentence for sentence in slow.unidentified)
-    assert not any("the network was saturated" in sentence for sentence in known.unidentified)
+    assert not any("the network was saturated" in sentence for sentence in probed.unidentified)
     assert said.step.low <= faster.step_s <= said.step.high
 
 
@@ -244,8 +257,8 @@ def test_a_draw_that_explains_nothing_leaves_intervals_that_can_be_printed(rich)
     odd = replace(rich, draws=np.vstack([rich.draws, np.zeros((len(rich.draws), rich.draws.shape[1]))]))
     said = predict(odd, conditions_for(odd, workers=4))
 
-    for one in (said.step, said.throughput, said.efficiency):
-        assert 0 <= one.low <= one.value <= one.high < np.inf
+    for estimate in (said.step, said.throughput, said.efficiency):
+        assert 0 <= estimate.low <= estimate.value <= estimate.high < np.inf
 
 
 def test_terms_sum_up_and_shares_to_one(rich):
@@ -302,11 +315,11 @@ def test_small_buckets_cost_latency_and_one_bucket_hides_nothing(buckets):
 
 def test_the_best_bucket_is_no_worse_than_any_other(buckets):
     asked = conditions_for(buckets, workers=4, batch=8)
-    found = best_bucket(buckets, asked)
+    best = best_bucket(buckets, asked)
 
-    assert found is not None
+    assert best is not None
     for size in (1e5, 1e6, 1e7):
-        assert found[1] <= predict(buckets, with_buckets(buckets, asked, size)).step.value + 1e-12
+        assert best[1] <= predict(buckets, with_buckets(buckets, asked, size)).step.value + 1e-12
 
 
 @pytest.mark.parametrize(
@@ -336,12 +349,12 @@ def test_micro_batches_share_the_batch_that_was_run():
         training(2, 2, sharing=PIPELINED, passes=4, messages=(1e4,)),
         training(2, 4, sharing=PIPELINED, passes=4, messages=(1e4,)),
     ]
-    found = fit(evidence(alone, *piped))
-    asked = conditions_for(replace(found, passes=4), workers=4)
+    calibration = fit(evidence(alone, *piped))
+    asked = conditions_for(replace(calibration, passes=4), workers=4)
 
-    assert found.hull.batch == (8.0, 16.0)
+    assert calibration.hull.batch == (8.0, 16.0)
     assert (asked.passes, asked.batch, asked.samples) == (4, 4.0, 16.0)
-    assert not [remark for remark in found.remarks if "check both measurements" in remark]
+    assert not [remark for remark in calibration.remarks if "check both measurements" in remark]
 
 
 def test_input_that_nobody_loads_has_no_loaders(rich):
@@ -370,8 +383,8 @@ def test_single_changes_are_ranked(rich):
     asked = conditions_for(rich, workers=8, batch=8, bandwidth=10 * MBIT)
     ranked = single_changes(rich, asked)
 
-    assert ranked[0][0] in {"bandwidth=x2", "compression=fp16"}
-    assert [ratio for _, ratio in ranked] == sorted(ratio for _, ratio in ranked)
+    assert ranked[0].change in {"bandwidth=x2", "compression=fp16"}
+    assert [effect.step_ratio for effect in ranked] == sorted(effect.step_ratio for effect in ranked)
 
 
 def test_the_knee_and_what_is_worth_paying_for(rich):
@@ -391,9 +404,9 @@ def test_the_next_run_is_another_batch_where_one_is_known():
         }
     )
     measured = evidence(training(1, 8), training(2, 8))
-    found = next_run([(measured, fit(measured))], study, cores=2)
+    proposal = next_run([(measured, fit(measured))], study, cores=2)
 
-    assert found is not None
-    axes, reason = found
+    assert proposal is not None
+    axes, reason = proposal
     assert axes["workload.batch_per_worker"] in {(4,), (16,)}
     assert "narrow" in reason

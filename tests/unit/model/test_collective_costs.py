@@ -36,7 +36,7 @@ def test_a_ring_moves_a_part_in_every_turn():
 
 
 def test_servers_carry_what_all_workers_send():
-    one, as_many = (parameter_server(1e6, 4, WIRE, servers=count) for count in (1, 4))
+    single, as_many = (parameter_server(1e6, 4, WIRE, servers=count) for count in (1, 4))
 
-    assert float(one) == pytest.approx(2e-5 + 2 * 4 * 1e6 * 1e-9)
+    assert float(single) == pytest.approx(2e-5 + 2 * 4 * 1e6 * 1e-9)
     assert float(as_many) == pytest.approx(2e-5 + 2 * 1e6 * 1e-9)

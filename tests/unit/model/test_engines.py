@@ -7,70 +7,74 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from paceline.model.equations.recurrence import (
-    Sweep,
-    last_end,
-    pipelined,
-    sharded,
-    sweep,
-    sweep_numpy,
-    unequal,
-)
+from paceline.model.equations.conditions import Conditions
+from paceline.model.equations.parameters import NAMES, as_vector
+from paceline.model.equations.ready import Buckets
+from paceline.model.equations.recurrence import Stage, last_end, pipelined, sharded
 from paceline.model.equations.simulate import SharedLink, Simulation, Stream, synchronous_step
-from paceline.model.equations.step import Buckets, Messages, Profile, Stage, bucketed
-from simulated import jobs_on_one_link, overlapped
+from paceline.model.equations.stack import stack_of, stacks_of
+from paceline.model.equations.stragglers import ALIKE, Straggling
+from paceline.model.equations.terms import step_terms, steps_s, terms_of
+from paceline.plan.vocabulary import PARTITIONED, PIPELINED, REPLICATED, RING, SERVER, SHARDED
+from simulated import Layers, jobs_on_one_link, unequal_step
 
 WAIT_FREE = Buckets(first_bytes=0.0, cap_bytes=0.0)
 AT_THE_END = Buckets(first_bytes=np.inf, cap_bytes=np.inf)
-seconds = st.floats(0.0, 2.0)
-sizes = st.floats(0.0, 1e8)
+UPDATE_S, OVERHEAD_S = 0.3, 0.1
+seconds = st.floats(0.01, 2.0)
+sizes = st.floats(1.0, 1e8)
 
 
 @st.composite
-def profiles(draw) -> Profile:
-    layers = draw(st.lists(st.tuples(seconds, seconds, sizes), min_size=1, max_size=12))
+def steps(draw) -> Layers:
+    layers = draw(st.lists(st.tuples(seconds, seconds, st.just(0.0) | sizes), min_size=1, max_size=12))
     forward, backward, gradient = (np.array(column) for column in zip(*layers, strict=True))
-    return Profile(
+    gradient[-1] = max(gradient[-1], 1.0)
+    return Layers(
         forward_s=forward,
         backward_s=backward,
         gradient_bytes=gradient,
-        input_s=draw(seconds),
-        copy_s=draw(seconds),
-        update_s=draw(seconds),
-        overhead_s=draw(seconds),
-        prefetch=draw(st.booleans()),
+        latency_s=draw(st.floats(0.0, 0.1)),
+        byte_s=draw(st.floats(0.0, 1e-8)),
+        buckets=Buckets(first_bytes=draw(sizes), cap_bytes=draw(sizes)),
     )
 
 
-@st.composite
-def steps(draw) -> tuple[Profile, Messages, np.ndarray]:
-    profile = draw(profiles())
-    messages = bucketed(profile, Buckets(first_bytes=draw(sizes), cap_bytes=draw(sizes)))
-    costs = draw(st.floats(0.0, 0.1)) + draw(st.floats(0.0, 1e-8)) * messages.sizes
-    return profile, messages, costs
+def two_workers(step: Layers, latency_s: float = 0.0, byte_s: float = 0.0) -> tuple[np.ndarray, Conditions]:
+    """The model's parameters and conditions of a step; a ring of two takes two turns of half a message each."""
+    ready = step.ready
+    messages = ready.bucketed(step.buckets)
+    vector = as_vector(
+        {
+            "forward_s": float(step.forward_s.sum()),
+            "backward_s": float(step.backward_s.sum()),
+            "update_s": UPDATE_S,
+            "overhead_s": OVERHEAD_S,
+            "alpha_s": (step.latency_s + latency_s) / 2,
+            "byte_s": step.byte_s + byte_s,
+        }
+    )
+    asked = Conditions(workers=2, hosts=2, batch=1.0, messages=messages, fractions=ready.of_messages(messages))
+    return vector, asked
 
 
 @given(steps(), st.lists(st.floats(0.2, 5.0), min_size=1, max_size=6))
 def test_both_engines_agree_on_workers_that_are_all_different(step, slowness):
-    profile, messages, costs = step
+    job = step.job(slowness)
 
-    closed = unequal(profile, messages, costs, np.array(slowness))
-
-    assert closed == pytest.approx(synchronous_step(profile, messages, costs, slowness), rel=1e-9, abs=1e-12)
+    assert unequal_step(job) == pytest.approx(synchronous_step(job), rel=1e-9, abs=1e-12)
 
 
 @given(steps())
 def test_both_engines_agree_on_a_step_of_equal_workers(step):
-    profile, messages, costs = step
+    simulated = synchronous_step(step.job()) + UPDATE_S + OVERHEAD_S
 
-    assert overlapped(profile, messages, costs).step_s == pytest.approx(
-        synchronous_step(profile, messages, costs), rel=1e-9, abs=1e-12
-    )
+    assert step_terms(*two_workers(step)).step_s == pytest.approx(simulated, rel=1e-9, abs=1e-12)
 
 
 @given(steps())
 def test_terms_are_never_negative_and_sum_up_to_the_step(step):
-    terms = overlapped(*step)
+    terms = step_terms(*two_workers(step))
     parts = (terms.forward_s, terms.backward_s, terms.exposed_s, terms.update_s, terms.overhead_s, terms.input_s)
 
     assert min(parts) >= 0
@@ -79,77 +83,102 @@ def test_terms_are_never_negative_and_sum_up_to_the_step(step):
 
 @given(steps(), st.floats(0.0, 1.0), st.floats(0.0, 1e-7))
 def test_a_step_grows_with_latency_and_with_time_per_byte(step, latency, per_byte):
-    profile, messages, costs = step
-    base = overlapped(profile, messages, costs).step_s
+    base = step_terms(*two_workers(step)).step_s
 
-    assert overlapped(profile, messages, costs + latency).step_s >= base - 1e-12
-    assert overlapped(profile, messages, costs + per_byte * messages.sizes).step_s >= base - 1e-12
+    assert step_terms(*two_workers(step, latency_s=latency)).step_s >= base - 1e-12
+    assert step_terms(*two_workers(step, byte_s=per_byte)).step_s >= base - 1e-12
 
 
-@given(profiles())
-def test_buckets_hold_all_gradients_and_are_ready_in_order(profile):
+@given(steps())
+def test_buckets_hold_all_gradients_and_are_ready_in_order(step):
     for buckets in (Buckets(), WAIT_FREE, AT_THE_END, Buckets(first_bytes=1e6, cap_bytes=1e7)):
-        messages = bucketed(profile, buckets)
+        messages = step.ready.bucketed(buckets)
 
-        assert messages.sizes.sum() == pytest.approx(profile.gradient_bytes.sum())
-        assert (np.diff(messages.ready_s) >= 0).all()
+        assert sum(messages) == pytest.approx(step.gradient_bytes.sum())
+        assert (np.diff(step.ready.of_messages(messages)) >= 0).all()
 
 
 def test_wait_free_sends_each_gradient_and_no_overlap_sends_one_message_at_the_end():
-    profile = Profile(
-        forward_s=np.ones(3), backward_s=np.array([1.0, 2.0, 3.0]), gradient_bytes=np.array([10.0, 20.0, 30.0])
+    ready = Layers(
+        forward_s=np.ones(3),
+        backward_s=np.array([1.0, 2.0, 3.0]),
+        gradient_bytes=np.array([10.0, 20.0, 30.0]),
+        latency_s=0.0,
+        byte_s=0.0,
+        buckets=WAIT_FREE,
+    ).ready
+
+    free, late = ready.bucketed(WAIT_FREE), ready.bucketed(AT_THE_END)
+
+    assert free == (30.0, 20.0, 10.0)
+    assert ready.of_messages(free) == pytest.approx((0.5, 5 / 6, 1.0))
+    assert (late, ready.of_messages(late)) == ((60.0,), (1.0,))
+
+
+BASE = Conditions(workers=4, hosts=4, batch=8.0, messages=(4e6, 8e6, 2e6), fractions=(0.4, 0.7, 1.0))
+MANY = [
+    BASE.change(workers=workers, hosts=max(1, workers // 2), batch=batch, servers=servers, **fields)
+    for workers in (1, 2, 6, 8)
+    for batch, servers in ((4.0, 1), (16.0, 4))
+    for fields in (
+        {},
+        {"prefetch": True, "passes": 2, "latency_s": 1e-3},
+        {"bandwidth": 1e8, "exchange": SERVER},
+        {"fractions": None, "every": 4},
+        {"fractions": None, "messages": (1e6,)},
+        {"messages": (), "fractions": ()},
+        {"sharing": PARTITIONED},
+        {"sharing": SHARDED},
+        {"sharing": PIPELINED, "passes": 3, "fractions": None},
+        {"slowness": (1.5,)},
+        {"jobs": 2, "oversubscription": 2.0},
     )
-
-    free, late = bucketed(profile, WAIT_FREE), bucketed(profile, AT_THE_END)
-
-    assert free.ready_s.tolist() == [3.0, 5.0, 6.0]
-    assert free.sizes.tolist() == [30.0, 20.0, 10.0]
-    assert (late.ready_s.tolist(), late.sizes.tolist()) == ([6.0], [60.0])
+]
 
 
-@given(steps(), st.integers(1, 50))
-def test_compiled_and_plain_sweeps_are_the_same(step, count):
-    profile, messages, _ = step
-    generator = np.random.default_rng(count)
-    asked = Sweep(
-        latency_s=generator.uniform(0, 1e-2, count),
-        per_byte_s=generator.uniform(0, 1e-8, count),
-        compute=generator.uniform(0.1, 3, count),
+def test_conditions_that_follow_the_same_formulas_are_stacked_once_each():
+    stacks = stacks_of(MANY)
+
+    assert sorted(place for places, _ in stacks for place in places) == list(range(len(MANY)))
+    assert all([MANY[place] for place in places] == list(stack.rows) for places, stack in stacks)
+    assert len(stacks) < len(MANY) / 2
+    assert stack_of([BASE]).exchange == RING
+    assert stack_of([BASE]).sharing == REPLICATED
+
+
+@pytest.mark.parametrize("straggling", [ALIKE, Straggling(spread=0.1, persistence=0.0, slowest=1.3)])
+def test_many_conditions_and_parameters_at_once_are_as_each_by_itself(straggling):
+    typical = as_vector(
+        {
+            **dict.fromkeys(NAMES, 1e-3),
+            "alpha_s": 1e-4,
+            "byte_s": 1e-9,
+            "wire": 1.1,
+            "start": 0.5,
+            "serving": 1e-9,
+            "contention": 0.2,
+        }
     )
+    vectors = typical * np.random.default_rng(0).uniform(0.5, 1.5, (5, len(NAMES)))
 
-    np.testing.assert_allclose(sweep(profile, messages, asked), sweep_numpy(profile, messages, asked), rtol=1e-12)
+    for places, stack in stacks_of(MANY):
+        together = terms_of(vectors, stack, straggling).step_s
+        alone = [[step_terms(vector, MANY[place], straggling).step_s for vector in vectors] for place in places]
 
-
-@given(steps(), st.floats(0.1, 3.0))
-def test_a_sweep_is_the_recurrence_for_each_configuration(step, factor):
-    profile, messages, _ = step
-    asked = Sweep(latency_s=np.array([1e-3]), per_byte_s=np.array([1e-9]), compute=np.array([factor]))
-    slower = profile.scaled(factor)
-    moved = Messages(ready_s=messages.ready_s * factor, sizes=messages.sizes)
-
-    terms = overlapped(slower, moved, 1e-3 + 1e-9 * messages.sizes)
-
-    assert sweep_numpy(profile, messages, asked)[0] == pytest.approx(terms.step_s)
+        assert together == pytest.approx(np.array(alone), rel=1e-14)
+        assert together[0] == pytest.approx(steps_s(vectors, stack.rows[0], straggling), rel=1e-14)
 
 
 def test_sharded_weights_are_gathered_one_stage_ahead():
-    profile = Profile(
-        forward_s=np.array([1.0, 1.0]), backward_s=np.array([2.0, 2.0]), gradient_bytes=np.array([4.0, 4.0])
-    )
-    stages = [Stage(forward_s=1.0, backward_s=2.0, bytes=4.0)] * 2
+    free, paid = ([Stage(forward_s=1.0, backward_s=2.0, gather_s=cost, scatter_s=cost)] * 2 for cost in (0.0, 0.5))
 
-    free = sharded(stages, lambda b: 0 * b, lambda b: 0 * b, profile)
-    terms = sharded(stages, lambda b: 0 * b + 0.5, lambda b: 0 * b + 0.5, profile)
-
-    assert free.step_s == pytest.approx(6.0)
+    assert sharded(free) == pytest.approx(6.0)
     # The first gather and the last scatter show; what lies between is hidden.
-    assert terms.step_s == pytest.approx(7.0)
+    assert sharded(paid) == pytest.approx(7.0)
 
 
 def test_a_pipeline_fills_and_drains():
-    stages = [Stage(forward_s=1.0, backward_s=2.0, bytes=0.0)] * 4
-
-    assert pipelined(stages, 0.0, micro_batches=8) == pytest.approx((8 + 3) * 1.0 + (8 + 3) * 2.0)
+    assert pipelined(12.0, 0.0, stages=4, micro_batches=8) == pytest.approx((8 + 3) * 1.0 + (8 + 3) * 2.0)
 
 
 def test_jobs_share_a_link_fairly():
@@ -161,17 +190,15 @@ def test_jobs_share_a_link_fairly():
 
 
 def test_a_stream_takes_turns_and_a_link_shares():
-    one = Simulation()
-    stream = Stream()
-    one.task(1.0, on=stream)
-    one.task(2.0, on=stream)
-    two = Simulation()
-    link = SharedLink()
-    two.task(1.0, on=link)
-    two.task(2.0, on=link)
+    on_a_stream, stream = Simulation(), Stream()
+    on_a_stream.task(1.0, on=stream)
+    on_a_stream.task(2.0, on=stream)
+    on_a_link, link = Simulation(), SharedLink()
+    on_a_link.task(1.0, on=link)
+    on_a_link.task(2.0, on=link)
 
-    assert one.run() == pytest.approx(3.0)
-    assert two.run() == pytest.approx(3.0)
+    assert on_a_stream.run() == pytest.approx(3.0)
+    assert on_a_link.run() == pytest.approx(3.0)
 
 
 def test_the_last_end_of_nothing_is_the_beginning():

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 from paceline.errors import SpecError
-from paceline.model.equations.ready import Ready, buckets_of, ready_of
-from paceline.model.equations.step import Buckets
+from paceline.model.equations.ready import Buckets, Ready, buckets_of, ready_of
 from paceline.model.forecast.catalogue import DEVICES, INTERCONNECTS, device
 from paceline.model.forecast.guess import guess
 from paceline.model.forecast.predict import conditions_for, predict
@@ -19,7 +18,7 @@ from paceline.workloads import load_workload
 
 
 def test_every_device_and_link_has_a_source():
-    assert all(one.source for one in (*DEVICES.values(), *INTERCONNECTS.values()))
+    assert all(part.source for part in (*DEVICES.values(), *INTERCONNECTS.values()))
 
 
 def test_what_is_not_in_the_catalogue_is_refused_with_the_nearest():
@@ -37,6 +36,13 @@ def test_a_guess_scales_worse_on_a_slower_network():
 
     assert slow.efficiency.value < 0.5 < fast.efficiency.value <= 1
     assert fast.by == "guessed"
+
+
+def test_parameters_of_a_guess_are_within_a_factor_of_two_nine_times_out_of_ten():
+    forward = guess(load_workload("resnet20", {}), device("V100-SXM2")).parameters()["forward_s"]
+
+    assert (forward.level, forward.by) == (0.9, "guessed")
+    assert forward.low < forward.value / 2 < 2 * forward.value < forward.high
 
 
 def test_gradients_of_the_last_layers_are_ready_first():
@@ -68,10 +74,10 @@ def test_a_predicted_step_is_drawn_without_overlapping_itself():
     spans = predicted_spans(calibration, asked)
 
     for stream in ("compute", "communication"):
-        mine = [span for span in spans if span.stream == stream]
-        assert len(mine) > 1
-        for one, following in pairwise(mine):
-            assert following.start_s >= one.start_s + one.duration_s - 1e-12
+        of_stream = [span for span in spans if span.stream == stream]
+        assert len(of_stream) > 1
+        for span, following in pairwise(of_stream):
+            assert following.start_s >= span.start_s + span.duration_s - 1e-12
     end = max(span.start_s + span.duration_s for span in spans)
     assert end == pytest.approx(predict(calibration, asked).step.value)
 
@@ -92,7 +98,7 @@ def test_a_chrome_trace_has_a_process_a_rank_and_a_thread_a_stream():
 
 def fields(message: bytes) -> list[tuple[int, int | bytes]]:
     """An independent reader of protobuf: (field, value) of a message."""
-    found, at = [], 0
+    fields, at = [], 0
 
     def varint() -> int:
         nonlocal at
@@ -108,17 +114,17 @@ def fields(message: bytes) -> list[tuple[int, int | bytes]]:
     while at < len(message):
         key = varint()
         if key & 7 == 0:
-            found.append((key >> 3, varint()))
+            fields.append((key >> 3, varint()))
         else:
             assert key & 7 == 2
             size = varint()
-            found.append((key >> 3, message[at : at + size]))
+            fields.append((key >> 3, message[at : at + size]))
             at += size
-    return found
+    return fields
 
 
 def messages(data: bytes) -> list[bytes]:
-    found, at = [], 0
+    messages, at = [], 0
     while at < len(data):
         size = shift = 0
         while True:
@@ -128,9 +134,9 @@ def messages(data: bytes) -> list[bytes]:
             shift += 7
             if byte < 0x80:
                 break
-        found.append(data[at : at + size])
+        messages.append(data[at : at + size])
         at += size
-    return found
+    return messages
 
 
 def test_a_chakra_trace_is_metadata_then_nodes_after_their_lengths():

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from importlib import import_module
 
-import numpy as np
 import pytest
 
 from paceline.errors import PacelineError, StoreError
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import collective_s
 from paceline.model.equations.parameters import as_vector
+from paceline.model.equations.stack import stack_of
 from paceline.model.equations.stragglers import ALIKE
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.fit import family_of, fit
@@ -57,8 +57,8 @@ KINETO = json.dumps(
 
 def osu_text(workers: int) -> str:
     """As OSU would print what the truth takes."""
-    asked = Conditions(workers=workers, hosts=1, batch=1.0)
-    seconds = collective_s(TRUTH, asked, np.array(SIZES), "all_reduce")
+    asked = Conditions(workers=workers, hosts=1, batch=1.0, messages=tuple(SIZES))
+    (seconds,) = collective_s(TRUTH[None, :], stack_of([asked]), "all_reduce")[0]
     rows = [f"{size:.0f}  {time * 1e6:.4f}" for size, time in zip(SIZES, seconds, strict=True)]
     return "\n".join(["# OSU MPI Allreduce Latency Test v5.8", "# Size  Avg Latency(us)", *rows])
 
@@ -102,10 +102,10 @@ def test_the_command_line_knows_the_same_kinds():
 def test_latency_and_bandwidth_come_from_an_imported_table():
     alone = evidence(training(1, 4), training(1, 16))
     table = read_import(osu_text(4), file="osu.txt", kind=None, setting=ImportContext(workers=4))
-    found = fit(with_imports(alone, [table])).parameters()
+    parameters = fit(with_imports(alone, [table])).parameters()
 
-    assert found["alpha_s"]["value"] == pytest.approx(2e-4, rel=0.01)
-    assert found["byte_s"]["value"] == pytest.approx(2e-9, rel=0.01)
+    assert parameters["alpha_s"].value == pytest.approx(2e-4, rel=0.01)
+    assert parameters["byte_s"].value == pytest.approx(2e-9, rel=0.01)
 
 
 def test_ranks_that_a_table_does_not_tell_are_asked_for():
@@ -125,8 +125,8 @@ def test_a_profile_needs_its_workers_and_batch_and_becomes_a_step():
     assert "--batch" in error.value.hint
 
     step = read_import(KINETO, file="trace.json", kind=None, setting=ImportContext(workers=2, batch=8))
-    found = with_imports(evidence(training(1, 4)), [step])
-    last = found.trainings[-1]
+    extended = with_imports(evidence(training(1, 4)), [step])
+    last = extended.trainings[-1]
     assert (last.conditions.workers, last.conditions.batch) == (2, 8)
     assert last.step_s == pytest.approx(100e-6)
     assert last.phases == {"communication": pytest.approx(30e-6)}
@@ -134,11 +134,11 @@ def test_a_profile_needs_its_workers_and_batch_and_becomes_a_step():
 
 def test_layers_tell_when_gradients_are_ready():
     layers = read_import(LAYERS, file="layers.csv", kind=None, setting=ImportContext())
-    found = with_imports(evidence(training(1, 4)), [layers])
+    extended = with_imports(evidence(training(1, 4)), [layers])
 
-    assert found.ready is not None
-    assert found.ready.bytes == (4000.0, 400.0)
-    assert found.ready.measured
+    assert extended.ready is not None
+    assert extended.ready.bytes == (4000.0, 400.0)
+    assert extended.ready.measured
 
 
 def test_what_is_about_another_framework_is_left_out():

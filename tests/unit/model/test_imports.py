@@ -32,19 +32,19 @@ OSU = """\
 
 
 def test_nccl_tests_table():
-    found = nccl_tests(NCCL)
+    table = nccl_tests(NCCL)
 
-    assert (found.operation, found.ranks) == ("all_reduce", 2)
-    assert found.sizes.tolist() == [8, 1048576]
+    assert (table.operation, table.ranks) == ("all_reduce", 2)
+    assert table.sizes.tolist() == [8, 1048576]
     # Root -1 is no time.
-    assert found.seconds == pytest.approx([12.34e-6, 95.2e-6])
+    assert table.seconds == pytest.approx([12.34e-6, 95.2e-6])
 
 
 def test_osu_table():
-    found = osu(OSU)
+    table = osu(OSU)
 
-    assert found.operation == "all_reduce"
-    assert found.seconds == pytest.approx([2.51e-6, 6.75e-6, 1034.2e-6])
+    assert table.operation == "all_reduce"
+    assert table.seconds == pytest.approx([2.51e-6, 6.75e-6, 1034.2e-6])
 
 
 @pytest.mark.parametrize("read", [nccl_tests, osu])
@@ -76,11 +76,11 @@ def test_a_profile_tells_what_of_the_exchange_shows():
         {"ph": "X", "name": "aten::conv", "pid": 0, "tid": 0, "ts": 0, "dur": 60},
         {"ph": "X", "name": "ncclKernel_AllReduce", "pid": 0, "tid": 7, "ts": 40, "dur": 50},
     ]
-    found = step_of_kineto(json.dumps({"traceEvents": events}))
+    times = step_of_kineto(json.dumps({"traceEvents": events}))
 
-    assert found["step"] == pytest.approx(100e-6)
-    assert found["communication"] == pytest.approx(50e-6)
-    assert found["exposed"] == pytest.approx(30e-6)
+    assert times.step == pytest.approx(100e-6)
+    assert times.communication == pytest.approx(50e-6)
+    assert times.exposed == pytest.approx(30e-6)
 
 
 def test_a_profile_without_steps_is_refused():

@@ -18,8 +18,8 @@ from records import fused_record, make_record, uneven_input
 
 def observed(framework: str, strategy: str, *, workers: int = 2, batch: int = 8, **changes: Any) -> Training:
     record = make_record(framework=framework, strategy=strategy, workers=workers, batch=batch, **changes)
-    (found,) = trainings([record], manner_of, lambda _trial: None)
-    return found
+    (training,) = trainings([record], manner_of, lambda _trial: None)
+    return training
 
 
 @pytest.mark.parametrize(
@@ -79,11 +79,11 @@ def test_units_of_sharded_weights_are_messages() -> None:
 
 
 def test_keys_of_a_store_are_messages_of_their_own() -> None:
-    known = Ready(fractions=(0.2, 1.0), bytes=(300.0, 100.0), measured=False)
+    ready = Ready(fractions=(0.2, 1.0), bytes=(300.0, 100.0), measured=False)
     record = make_record(framework="mxnet", strategy="dist_sync", workers=2)
-    (found,) = trainings([record], manner_of, lambda _trial: known)
+    (training,) = trainings([record], manner_of, lambda _trial: ready)
 
-    assert (found.conditions.messages, found.conditions.fractions) == (known.bytes, known.fractions)
+    assert (training.conditions.messages, training.conditions.fractions) == (ready.bytes, ready.fractions)
 
 
 def test_a_store_that_applies_the_optimizer_tells_both_at_once() -> None:

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from paceline.model.equations.feeding import arrival
-from paceline.model.equations.recurrence import pipelined, sharded
+from paceline.model.equations.recurrence import Stage, pipelined, sharded
 from paceline.model.equations.servers import Service, asynchronous_step
 from paceline.model.equations.simulate import Simulation, Stream
-from paceline.model.equations.step import Profile, Stage
 from simulated import asynchronous_steps, jobs_on_one_link
 
 SECONDS = st.floats(1e-3, 1.0)
@@ -34,9 +32,9 @@ def test_asynchronous_workers_are_as_the_simulation_has_them(compute, latency, s
 
 
 def test_more_servers_serve_more_workers():
-    one, four = (Service(size=1e8, latency_s=1e-4, byte_s=1e-9, servers=servers) for servers in (1, 4))
+    single, four = (Service(size=1e8, latency_s=1e-4, byte_s=1e-9, servers=servers) for servers in (1, 4))
 
-    assert asynchronous_step(0.1, one, workers=8) == pytest.approx(8 * 0.2)
+    assert asynchronous_step(0.1, single, workers=8) == pytest.approx(8 * 0.2)
     assert asynchronous_step(0.1, four, workers=8) == pytest.approx(8 * 0.05)
 
 
@@ -45,65 +43,65 @@ def test_loaders_share_the_work_of_preparing_batches(loaders, expected):
     assert arrival(0.3, loaders=loaders) == expected
 
 
-def simulated_pipeline(stages, hand_over_s, micro_batches):
+def simulated_pipeline(forward_s, backward_s, hand_over_s, *, stages, micro_batches):
     """Every stage is a stream; the backward pass begins when the last micro-batch is through."""
     simulation = Simulation()
-    streams = [Stream() for _ in stages]
+    streams = [Stream() for _ in range(stages)]
 
-    def flow(times, order, start):
+    def flow(stage_s, order, start):
         ends = []
         for _ in range(micro_batches):
             before = start
             for place, station in enumerate(order):
                 moved = [simulation.task(hand_over_s, before)] if place else before
-                before = [simulation.task(times[station], moved, streams[station])]
+                before = [simulation.task(stage_s, moved, streams[station])]
             ends += before
         return ends
 
-    order = list(range(len(stages)))
-    forward = flow([stage.forward_s for stage in stages], order, [])
-    flow([stage.backward_s for stage in stages], order[::-1], forward)
+    order = list(range(stages))
+    forward = flow(forward_s / stages, order, [])
+    flow(backward_s / stages, order[::-1], forward)
     return simulation.run()
 
 
-STAGES = st.lists(
-    st.builds(Stage, forward_s=SECONDS, backward_s=SECONDS, bytes=st.floats(1e3, 1e8)), min_size=1, max_size=6
+@given(
+    forward=SECONDS,
+    backward=SECONDS,
+    hand_over=st.floats(0, 0.1),
+    stages=st.integers(1, 6),
+    micro_batches=st.integers(1, 6),
 )
+def test_pipeline_is_as_the_simulation_has_it(forward, backward, hand_over, stages, micro_batches):
+    expected = simulated_pipeline(forward, backward, hand_over, stages=stages, micro_batches=micro_batches)
+
+    closed = pipelined(forward + backward, hand_over, stages=stages, micro_batches=micro_batches)
+    assert closed == pytest.approx(expected, rel=1e-9)
 
 
-@given(stages=STAGES, hand_over=st.floats(0, 0.1), micro_batches=st.integers(1, 6))
-def test_pipeline_is_as_the_simulation_has_it(stages, hand_over, micro_batches):
-    expected = simulated_pipeline(stages, hand_over, micro_batches)
-
-    assert pipelined(stages, hand_over, micro_batches=micro_batches) == pytest.approx(expected, rel=1e-9)
-
-
-def simulated_shards(stages, gather, scatter):
+def simulated_shards(stages):
     """One stream carries, first come, first served; a gather may be one stage ahead of the computing."""
     simulation, carry, compute = Simulation(), Stream(), Stream()
     forward = []
     for index, stage in enumerate(stages):
-        gathered = simulation.task(gather[index], forward[index - 2 : index - 1] if index >= 2 else [], carry)
+        gathered = simulation.task(stage.gather_s, forward[index - 2 : index - 1] if index >= 2 else [], carry)
         forward.append(simulation.task(stage.forward_s, [gathered, *forward[-1:]], compute))
     backward = []
     for turn, index in enumerate(range(len(stages) - 1, -1, -1)):
         needed = [*forward[-1:], *backward[-1:]]
         if turn:
             asked = backward[turn - 2 : turn - 1] if turn >= 2 else forward[-1:]
-            needed.append(simulation.task(gather[index], asked, carry))
+            needed.append(simulation.task(stages[index].gather_s, asked, carry))
         backward.append(simulation.task(stages[index].backward_s, needed, compute))
-        simulation.task(scatter[index], backward[-1:], carry)
+        simulation.task(stages[index].scatter_s, backward[-1:], carry)
     return simulation.run()
 
 
-@given(stages=STAGES, rate=st.floats(1e-10, 1e-7))
-def test_sharded_step_is_as_the_simulation_has_it(stages, rate):
-    sizes = np.array([stage.bytes for stage in stages])
-    idle = Profile(
-        forward_s=np.array([stage.forward_s for stage in stages]),
-        backward_s=np.array([stage.backward_s for stage in stages]),
-        gradient_bytes=sizes,
+@given(
+    stages=st.lists(
+        st.builds(Stage, forward_s=SECONDS, backward_s=SECONDS, gather_s=SECONDS, scatter_s=SECONDS),
+        min_size=1,
+        max_size=6,
     )
-    terms = sharded(stages, lambda size: size * rate, lambda size: size * rate * 2, idle)
-
-    assert terms.step_s == pytest.approx(simulated_shards(stages, sizes * rate, sizes * rate * 2), rel=1e-9)
+)
+def test_sharded_step_is_as_the_simulation_has_it(stages):
+    assert sharded(stages) == pytest.approx(simulated_shards(stages), rel=1e-9)

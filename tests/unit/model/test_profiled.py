@@ -53,10 +53,10 @@ def test_phases_sum_up_to_the_step():
 
 
 def test_rank_is_that_of_the_file():
-    found = profiled(trace(*STEPS, rank=3))
+    profile = profiled(trace(*STEPS, rank=3))
 
-    assert found.rank == 3
-    assert set(found.samples["rank"].to_pylist()) == {3}
+    assert profile.rank == 3
+    assert set(profile.samples["rank"].to_pylist()) == {3}
 
 
 def test_profile_without_steps_is_refused():

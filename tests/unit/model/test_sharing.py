@@ -9,6 +9,7 @@ import pytest
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import neighbours
 from paceline.model.equations.parameters import INDEX, as_vector
+from paceline.model.equations.stack import stack_of
 from paceline.model.equations.stragglers import Straggling
 from paceline.model.equations.strategies import WAYS
 from paceline.model.equations.terms import step_terms
@@ -56,7 +57,7 @@ def test_no_way_is_faster_over_a_worse_link(sharing: str, name: str) -> None:
 
 
 def test_shares_of_the_weights_are_gathered_after_the_update() -> None:
-    averaged, partitioned = (step_terms(VECTOR, ASKED.change(sharing=one)) for one in (REPLICATED, PARTITIONED))
+    averaged, partitioned = (step_terms(VECTOR, ASKED.change(sharing=sharing)) for sharing in (REPLICATED, PARTITIONED))
 
     assert partitioned.step_s - averaged.step_s == pytest.approx(3 * 1e-4 + 3 / 4 * 6e6 * 1e-9)
     assert partitioned.latency_s + partitioned.bandwidth_s == pytest.approx(partitioned.exposed_s)
@@ -109,9 +110,11 @@ def test_who_goes_alone_waits_for_servers_and_not_for_the_slowest() -> None:
 def test_what_goes_to_the_server_of_ones_own_host_does_not_leave_it(servers: int, part: float) -> None:
     asked = ASKED.change(exchange=SERVER, servers=servers, workers=4, hosts=4, bandwidth=1e7)
     vector = as_vector({"wire": 1.0})
-    alone = neighbours(vector, asked.change(exchange=RING))[1]
+    by_server, by_ring = (
+        neighbours(vector[None, :], stack_of([conditions]))[1] for conditions in (asked, asked.change(exchange=RING))
+    )
 
-    assert neighbours(vector, asked)[1] == pytest.approx(part * alone)
+    assert by_server == pytest.approx(part * by_ring)
 
 
 def test_servers_that_are_never_idle_set_the_pace() -> None:

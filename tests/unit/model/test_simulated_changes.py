@@ -9,11 +9,13 @@ import pytest
 from paceline.errors import PacelineError
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.forecast.catalogue import device
+from paceline.model.forecast.expenses import Rates
 from paceline.model.forecast.guess import guess
 from paceline.model.forecast.predict import Prediction, conditions_for, predict
+from paceline.model.forecast.scaling import forecast
 from paceline.model.forecast.what_if import changed, parse_changes
 from paceline.plan.vocabulary import SHARDED
-from paceline.report.model import prediction_text
+from paceline.report.forecast import forecast_text
 from paceline.workloads import load_workload
 
 
@@ -109,15 +111,8 @@ def test_strategy_that_does_not_average_gradients_is_refused(calibration, what_i
     ],
 )
 def test_text_says_what_was_simulated(calibration, what_if, words):
-    answer = {
-        "calibration": calibration,
-        "predictions": [predicted(calibration, what_if)],
-        "knee": None,
-        "worth": 8,
-        "without": [predicted(calibration, "")],
-        "helps": [],
-    }
-    text = prediction_text(answer, {"epoch": None, "price": None, "power": None, "memory": None}, 160)
+    asked = conditions_for(calibration, workers=8, batch=32, bandwidth=1.25e9)
+    text = forecast_text(forecast(calibration, [asked], parse_changes(what_if)), Rates(), 160)
 
     assert "simulated, 90 % intervals" in text
     assert words in text

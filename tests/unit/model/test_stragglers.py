@@ -25,11 +25,11 @@ def test_spread_and_persistence_are_found_again():
     for _ in range(2000):
         state = 0.6 * state + 0.8 * generator.normal(size=8)
         rows.append(np.exp(0.05 * state))
-    found = straggling_of(rank_times(np.array(rows).T))
+    straggling = straggling_of(rank_times(np.array(rows).T))
 
-    assert found.spread == pytest.approx(0.05, rel=0.1)
-    assert found.persistence == pytest.approx(0.6, abs=0.05)
-    assert found.slowest == 1.0
+    assert straggling.spread == pytest.approx(0.05, rel=0.1)
+    assert straggling.persistence == pytest.approx(0.6, abs=0.05)
+    assert straggling.slowest == 1.0
 
 
 def test_a_slow_worker_is_told_from_chance():

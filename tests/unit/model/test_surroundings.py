@@ -7,14 +7,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import message_costs
 from paceline.model.equations.parameters import as_vector
-from paceline.model.equations.recurrence import unequal
-from paceline.model.equations.step import Floats, Messages, Profile
+from paceline.model.equations.simulate import Job
+from paceline.model.equations.stack import stack_of
 from paceline.model.equations.stragglers import Straggling
 from paceline.model.equations.surroundings import host_slowness, slowest_of_classes
 from paceline.model.equations.terms import step_terms
+from simulated import unequal_step
 
 FORWARD_S, BACKWARD_S, UPDATE_S, OVERHEAD_S = 10e-3, 20e-3, 3e-3, 1e-3
 """Of a batch of 10."""
@@ -36,6 +38,12 @@ def vector(**changes: float) -> Floats:
             **changes,
         }
     )
+
+
+def costs_of(values: Floats, asked: Conditions) -> tuple[Floats, Floats]:
+    """Latency and bandwidth seconds of each message."""
+    latencies, carried = message_costs(values[None, :], stack_of([asked]))
+    return latencies[0, 0], carried[0, 0]
 
 
 ASKED = Conditions(workers=8, hosts=8, batch=10.0, messages=(4e6, 8e6, 2e6), fractions=(0.4, 0.7, 1.0))
@@ -66,7 +74,7 @@ def test_equal_hosts_with_links_of_their_own_are_as_the_closed_form_has_them(
     fed = vector(input_per_sample_s=1e-3)
 
     assert given_slowness.is_simulated
-    closed, simulated = (step_terms(fed, one, straggling) for one in (asked, given_slowness))
+    closed, simulated = (step_terms(fed, conditions, straggling) for conditions in (asked, given_slowness))
     assert simulated.step_s == pytest.approx(closed.step_s, rel=1e-9)
     assert simulated.exposed_s == pytest.approx(closed.exposed_s, rel=1e-9, abs=1e-12)
     assert simulated.exchange_s == pytest.approx(closed.exchange_s, rel=1e-9)
@@ -76,13 +84,17 @@ def test_equal_hosts_with_links_of_their_own_are_as_the_closed_form_has_them(
 def test_unequal_hosts_are_as_the_closed_form_of_unequal_workers_has_them(slowness, byte_s):
     values = vector(byte_s=byte_s, contention=0.0)
     asked = ASKED.change(workers=len(slowness), hosts=len(slowness))
-    latencies, carried = message_costs(values, asked, asked.sizes)
-    worker = Profile(
-        forward_s=np.array([FORWARD_S]), backward_s=np.array([BACKWARD_S]), gradient_bytes=np.array([asked.exchanged])
+    latencies, carried = costs_of(values, asked)
+    closed = unequal_step(
+        Job(
+            before_s=FORWARD_S,
+            backward_s=BACKWARD_S,
+            ready_s=np.array([0.4, 0.7, 1.0]) * BACKWARD_S,
+            latencies_s=latencies,
+            carried_s=carried,
+            slowness=tuple(slowness),
+        )
     )
-    messages = Messages(ready_s=np.array([0.4, 0.7, 1.0]) * BACKWARD_S, sizes=asked.sizes)
-
-    closed = unequal(worker, messages, latencies + carried, np.array(slowness))
 
     terms = step_terms(values, asked.change(slowness=tuple(slowness)))
     assert terms.step_s == pytest.approx(closed + (UPDATE_S + OVERHEAD_S) * max(slowness), rel=1e-9)
@@ -102,7 +114,7 @@ def test_oversubscribed_network_is_one_that_is_slower_by_the_factor(factor, band
 @given(jobs=st.integers(1, 6), size=st.floats(1e5, 1e8))
 def test_equal_jobs_that_do_not_overlap_carry_one_after_the_other(jobs, size):
     asked = ASKED.change(messages=(size,), fractions=(1.0,), jobs=jobs)
-    latencies, carried = message_costs(vector(), asked, asked.sizes)
+    latencies, carried = costs_of(vector(), asked)
 
     step = step_terms(vector(), asked).step_s
 
@@ -112,7 +124,7 @@ def test_equal_jobs_that_do_not_overlap_carry_one_after_the_other(jobs, size):
 
 def test_jobs_and_an_oversubscribed_network_multiply_where_nothing_overlaps():
     asked = ASKED.change(messages=(1e7,), fractions=(1.0,), jobs=2, oversubscription=4.0)
-    latencies, carried = message_costs(vector(), asked, asked.sizes)
+    latencies, carried = costs_of(vector(), asked)
 
     assert step_terms(vector(), asked).exposed_s == pytest.approx(float(latencies[0]) + 8 * float(carried[0]))
 
@@ -129,7 +141,7 @@ def test_workers_of_one_host_use_no_link_that_others_use():
 @pytest.mark.parametrize("factor", [1, 2, 4])
 def test_nothing_is_faster_for_being_slower(change, factor):
     (name, value), *_ = change.items()
-    worse = {name: tuple(one * factor for one in value) if isinstance(value, tuple) else value * factor}
+    worse = {name: tuple(slowness * factor for slowness in value) if isinstance(value, tuple) else value * factor}
 
     assert step_terms(vector(), ASKED.change(**worse)).step_s >= step_terms(vector(), ASKED).step_s - 1e-12
 

@@ -131,21 +131,21 @@ def test_what_noise_hides_is_in_the_interval(tmp_path):
 
 def test_a_batch_that_is_off_the_curve_on_few_hosts_is_so_on_many(tmp_path):
     """As where a library has a poor kernel for one size."""
-    mine = [replace(p, step_s=p.step_s * (1.2 if p.batch == 16 else 1.0)) for p in points(table(), tmp_path)]
+    measured = [replace(p, step_s=p.step_s * (1.2 if p.batch == 16 else 1.0)) for p in points(table(), tmp_path)]
     model = Structural()
-    model.fit([p for p in mine if p.hosts <= 4])
+    model.fit([p for p in measured if p.hosts <= 4])
 
     def off(some: list[MeasuredPoint]) -> float:
         return float(np.mean(np.log(model.predict(some) / times(some))))
 
-    odd, others = ([p for p in mine if p.hosts > 4 and (p.batch == 16) is odd] for odd in (True, False))
+    odd, others = ([p for p in measured if p.hosts > 4 and (p.batch == 16) is odd] for odd in (True, False))
     assert off(odd) == pytest.approx(off(others), abs=0.07)  # 0.15 where every batch is on one curve
 
 
 def test_a_short_exchange_grows_more_with_hosts_than_a_long_one(tmp_path):
     """The same curve in milliseconds and in seconds: of the first more is latency."""
-    mine = points(table(0.01), tmp_path)
-    few, ask = [p for p in mine if p.hosts <= 4], [p for p in mine if p.hosts == 16]
+    measured = points(table(0.01), tmp_path)
+    few, ask = [p for p in measured if p.hosts <= 4], [p for p in measured if p.hosts == 16]
 
     def predicted(scale: float) -> np.ndarray:
         form = Form(0.5)
@@ -156,24 +156,24 @@ def test_a_short_exchange_grows_more_with_hosts_than_a_long_one(tmp_path):
     assert np.all(predicted(1.0) > predicted(100.0))
 
 
-def judged(mine: list[MeasuredPoint]) -> dict[str, dict[str, float | None]]:
-    found = validate_table(mine, lambda point: point.hosts <= 4)
-    return {model: found.overall(model) for model in found.models}
+def judged(measured: list[MeasuredPoint]) -> dict[str, dict[str, float | None]]:
+    validation = validate_table(measured, lambda point: point.hosts <= 4)
+    return {model: validation.overall(model) for model in validation.models}
 
 
 def test_every_point_is_in_the_result(tmp_path):
-    mine = points(table(), tmp_path)
-    data = validate_table(mine, lambda point: point.hosts <= 4).to_json()
+    measured = points(table(), tmp_path)
+    data = validate_table(measured, lambda point: point.hosts <= 4).to_json()
 
-    assert len(data["groups"][0]["points"]) == sum(point.hosts > 4 for point in mine)
+    assert len(data["groups"][0]["points"]) == sum(point.hosts > 4 for point in measured)
     assert {"mape", "median", "p95", "max", "bias", "spearman", "coverage", "groups", "name"} <= set(data["models"][0])
 
 
 def test_groups_with_nothing_to_predict_are_listed(tmp_path):
-    found = validate_table(points(table(), tmp_path), lambda _point: True)
+    validation = validate_table(points(table(), tmp_path), lambda _point: True)
 
-    assert not found.groups
-    assert "nothing to predict" in found.without_rows[0]
+    assert not validation.groups
+    assert "nothing to predict" in validation.without_rows[0]
 
 
 def test_small_groups_are_shown_and_do_not_count(tmp_path):
@@ -181,16 +181,16 @@ def test_small_groups_are_shown_and_do_not_count(tmp_path):
         "tiny,aws,1,1,8,1,,",
         "tiny,aws,2,2,8,1,,",
     ] * 3
-    found = validate_table(points(rows, tmp_path), lambda point: point.hosts <= 1)
+    validation = validate_table(points(rows, tmp_path), lambda point: point.hosts <= 1)
 
-    assert {group.group: group.counts for group in found.groups} == {"net · aws": True, "tiny · aws": False}
+    assert {group.group: group.counts for group in validation.groups} == {"net · aws": True, "tiny · aws": False}
 
 
 def test_rows_that_repeat_each_other_are_the_noise_floor(tmp_path):
-    mine = points([HEADER, "m,c,1,1,8,1.0,,", "m,c,1,1,8,1.2,,", "m,c,2,2,8,5,,"], tmp_path)
+    measured = points([HEADER, "m,c,1,1,8,1.0,,", "m,c,1,1,8,1.2,,", "m,c,2,2,8,5,,"], tmp_path)
 
-    assert noise_floor(mine) == pytest.approx(0.1 / 1.1)
-    assert noise_floor(mine[2:]) is None
+    assert noise_floor(measured) == pytest.approx(0.1 / 1.1)
+    assert noise_floor(measured[2:]) is None
 
 
 def test_ernest_usl_and_pollux_find_their_own_truth_again(tmp_path):
@@ -210,19 +210,19 @@ def test_ernest_usl_and_pollux_find_their_own_truth_again(tmp_path):
         ),
     }
     for make, form in truths.items():
-        mine = with_steps(form)
+        measured = with_steps(form)
         model = make()
-        model.fit(mine)
+        model.fit(measured)
 
-        assert model.predict(mine) == pytest.approx(times(mine), rel=0.02), make
+        assert model.predict(measured) == pytest.approx(times(measured), rel=0.02), make
 
 
 def test_the_last_value_is_that_of_the_largest_with_the_nearest_batch():
-    known = [
+    measured = [
         MeasuredPoint(group="g", workers=w, hosts=1, batch=b, step_s=w * b, row={}) for w in (1, 2) for b in (8, 16)
     ]
     model = LastValue()
-    model.fit(known)
+    model.fit(measured)
 
     assert model.predict([MeasuredPoint(group="g", workers=9, hosts=9, batch=15, step_s=1, row={})]) == [32]
 
@@ -234,15 +234,15 @@ def test_all_baselines_have_names_of_their_own():
 
 
 def test_figures_of_known_errors():
-    found = figures(
+    errors = figures(
         np.array([1.1, 1.8, 3.0]), np.array([1.0, 2.0, 3.0]), (np.array([1, 1.9, 2]), np.array([2, 2, 2.5]))
     )
 
-    assert found.mape == pytest.approx(0.2 / 3)
-    assert found.bias == pytest.approx(0.0)
-    assert found.max == pytest.approx(0.1)
-    assert found.spearman == pytest.approx(1.0)
-    assert found.coverage == pytest.approx(2 / 3)
+    assert errors.mape == pytest.approx(0.2 / 3)
+    assert errors.bias == pytest.approx(0.0)
+    assert errors.max == pytest.approx(0.1)
+    assert errors.spearman == pytest.approx(1.0)
+    assert errors.coverage == pytest.approx(2 / 3)
 
 
 def test_the_interval_of_a_proportion_holds_it():
@@ -257,8 +257,8 @@ def test_a_trace_is_replayed_without_prediction():
     trace = LayerTrace(name="t", nodes=2, backward_s=np.array([1.0, 1.0]), comm_s=np.array([0.5, 2.0]))
 
     assert trace.step_s(1.0) == pytest.approx(1.0 + 2.0 + 2.0)
-    (found,) = replay([trace], {1: 64 / 3.0, 2: 2 * 64 / 5.0}, batch=64)
-    assert found.replayed == pytest.approx(found.measured)
+    (replayed,) = replay([trace], {1: 64 / 3.0, 2: 2 * 64 / 5.0}, batch=64)
+    assert replayed.replayed == pytest.approx(replayed.measured)
 
 
 def test_a_layers_time_beside_two_tensors_is_spent_once():
@@ -266,10 +266,10 @@ def test_a_layers_time_beside_two_tensors_is_spent_once():
         {"trace": "t", "nodes": "2", "tensor_id": str(index), "backward_compute_us": time, "comm_us": "1"}
         for index, time in enumerate(["30", "30", "10", "10"])
     ]
-    (found,) = layer_traces(rows)
+    (trace,) = layer_traces(rows)
 
-    assert found.backward_total_s == pytest.approx(40e-6)
-    assert found.backward_s.tolist() == pytest.approx([10e-6, 0, 30e-6, 0])
+    assert trace.backward_total_s == pytest.approx(40e-6)
+    assert trace.backward_s.tolist() == pytest.approx([10e-6, 0, 30e-6, 0])
 
 
 def test_a_tensor_that_travels_with_another_takes_no_time_and_a_block_without_times_does_not_count():
@@ -286,9 +286,9 @@ def test_a_tensor_that_travels_with_another_takes_no_time_and_a_block_without_ti
             for index, time in enumerate(comm)
         ]
 
-    (found,) = layer_traces([*block("0", ["5", "0"]), *block("1", ["0", "0"])])
+    (trace,) = layer_traces([*block("0", ["5", "0"]), *block("1", ["0", "0"])])
 
-    assert found.comm_s.tolist() == pytest.approx([0, 5e-6])
+    assert trace.comm_s.tolist() == pytest.approx([0, 5e-6])
 
 
 def test_a_replay_without_one_node_is_refused():

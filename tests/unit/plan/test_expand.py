@@ -49,11 +49,11 @@ def test_unequal_shares_are_skipped_with_the_reason() -> None:
 def test_more_cores_than_there_are_is_an_error_that_says_what_to_write() -> None:
     wanted = study({"workers_per_host": 2, "threads_per_worker": 2})
     (expanded,) = expand(wanted, catalog())
-    with pytest.raises(SpecError, match="want 4 cores a host, and there are 2") as caught:
+    with pytest.raises(SpecError, match="want 4 cores per host, and there are 2") as caught:
         require_cores(wanted, [expanded])
 
     # To read what another machine recorded, it is a reason like any other.
-    assert "want 4 cores a host" in (expanded.refusal or "")
+    assert "want 4 cores per host" in (expanded.refusal or "")
     assert "oversubscribe = true" in (caught.value.hint or "")
 
 

@@ -137,6 +137,7 @@ def test_text_has_everything_and_is_no_wider_than_asked(width, goal):
         "[1]",
         "modelled",
         "measured",
+        "(in brackets: 90 % intervals)",
         "To switch",
         "Because",
         "Not considered",

@@ -118,7 +118,7 @@ def test_what_cannot_be_run_here_is_not_tried_here():
     trials, obstacles = to_try(found, there)
 
     assert trials == []
-    assert "want 8 cores a host" in obstacles[0]
+    assert "want 8 cores per host" in obstacles[0]
 
 
 def test_a_framework_that_is_not_here_is_not_tried():

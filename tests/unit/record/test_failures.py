@@ -17,7 +17,9 @@ def failed(reason: str, stage: str = "during setup", kind: OutcomeKind = Outcome
 
 @pytest.mark.parametrize("stage", ["at the start", "during setup"])
 def test_what_fails_by_itself_before_the_first_step_fails_again(stage: str) -> None:
-    assert IMPORT in (would_fail_again(failed(IMPORT, stage)) or "")
+    record = failed(IMPORT, stage)
+
+    assert IMPORT in (would_fail_again(record.outcome, record.repeat) or "")
 
 
 @pytest.mark.parametrize(
@@ -38,7 +40,7 @@ def test_what_fails_by_itself_before_the_first_step_fails_again(stage: str) -> N
     ids=lambda record: f"{record.outcome.kind.value} {record.outcome.stage}: {record.outcome.reason}",
 )
 def test_what_another_moment_may_not_see_is_tried_again(record) -> None:
-    assert would_fail_again(record) is None
+    assert would_fail_again(record.outcome, record.repeat) is None
 
 
 def test_runs_that_all_failed_are_counted_with_the_first_reason_and_the_next_command() -> None:

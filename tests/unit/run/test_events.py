@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from paceline.run.events import layers_table, log_tail, read_events, samples_table
+from paceline.run.events import LastWord, log_tail, read_events
+from paceline.run.series import layers_table, samples_table
 
 
 def line(event: str, **fields: object) -> str:
@@ -31,7 +32,7 @@ def test_line_cut_off_by_a_kill_is_passed_over_and_the_rest_counts(tmp_path: Pat
     path.write_text("\n".join([line("hello", pid=7), block(0, 2), block(2, 3)[:40]]))
     events = read_events(path, 0)
 
-    assert events.hello["pid"] == 7
+    assert events.hello.pid == 7
     assert events.steps == 2
     assert events.stage == "after step 1"
 
@@ -73,6 +74,15 @@ def test_later_facts_win(tmp_path: Path) -> None:
     path.write_text("\n".join([line("ready", facts={"a": 1, "b": 1}), line("facts", facts={"b": 2})]))
 
     assert read_events(path, 0).facts == {"a": 1, "b": 2}
+
+
+def test_last_word_of_a_rank_is_read_in_our_time(tmp_path: Path) -> None:
+    path = tmp_path / "e"
+    path.write_text(line("crashed", error="Oops", message="too bad", traceback=["line 1", "line 2"]))
+
+    assert read_events(path, 0, clock_ahead_s=2.0).last_word == LastWord(
+        kind="crashed", unix_s=-2.0, error="Oops", message="too bad", traceback=("line 1", "line 2")
+    )
 
 
 def test_layer_times_become_rows(tmp_path: Path) -> None:

@@ -1,7 +1,7 @@
 from __future__ import annotations
 
 from paceline.record import OutcomeKind
-from paceline.run.events import RankEvents
+from paceline.run.events import HelloEvent, LastWord, RankEvents, ReadyEvent, StepBlock
 from paceline.run.outcome import EXIT_MEMORY, judge
 from paceline.run.supervise import Ending
 from records import make_trial
@@ -10,14 +10,13 @@ LOGS = {"worker0": ("log of 0",), "worker1": ("log of 1",), "scheduler0": ("log 
 
 
 def taken(rank: int, steps: int) -> RankEvents:
-    block = {"first": 0, "wall_s": [0.1] * steps}
-    return RankEvents(rank, hello={"pid": 1}, ready={"x": 1}, blocks=[block])
+    block = StepBlock(kind="measured", first=0, columns={"wall_s": [0.1] * steps})
+    return RankEvents(rank, hello=HelloEvent(), ready=ReadyEvent(), blocks=[block])
 
 
 def crashed(rank: int, at: float) -> RankEvents:
-    return RankEvents(
-        rank, hello={"pid": 1}, last_word={"event": "crashed", "t": at, "error": "Oops", "message": f"by {rank}"}
-    )
+    last_word = LastWord(kind="crashed", unix_s=at, error="Oops", message=f"by {rank}")
+    return RankEvents(rank, hello=HelloEvent(), last_word=last_word)
 
 
 def all_steps() -> int:
@@ -46,7 +45,7 @@ def test_earliest_last_word_is_blamed() -> None:
 
 def test_silent_death_is_blamed_before_those_who_lost_it() -> None:
     ending = Ending(cause="failed", process="worker0", exit_codes={0: 81, 1: -9}, exit_times={0: 20.01, 1: 20.02})
-    outcome = judge(make_trial(), ending, [crashed(0, 20.0), RankEvents(1, hello={"pid": 1})], LOGS)
+    outcome = judge(make_trial(), ending, [crashed(0, 20.0), RankEvents(1, hello=HelloEvent())], LOGS)
 
     assert (outcome.rank, outcome.reason) == (1, "worker1 was killed by signal 9")
     assert outcome.log_tail == ("log of 1",)
@@ -70,13 +69,13 @@ def test_process_that_never_spoke_is_told_by_its_exit_code() -> None:
 
 def test_peer_that_aborts_long_after_the_first_last_word_is_not_blamed() -> None:
     ending = Ending(cause="failed", process="worker1", exit_codes={0: 81, 1: -6}, exit_times={0: 12.0, 1: 15.0})
-    outcome = judge(make_trial(), ending, [crashed(0, 10.0), RankEvents(1, hello={"pid": 1})], LOGS)
+    outcome = judge(make_trial(), ending, [crashed(0, 10.0), RankEvents(1, hello=HelloEvent())], LOGS)
 
     assert outcome.rank == 0
 
 
 def test_kill_by_the_kernel_for_want_of_memory_is_out_of_memory() -> None:
     ending = Ending(cause="failed", process="worker0", exit_codes={0: -9}, exit_times={0: 1.0})
-    outcome = judge(make_trial(), ending, [RankEvents(0, hello={"pid": 1})], LOGS, oom_kills=1)
+    outcome = judge(make_trial(), ending, [RankEvents(0, hello=HelloEvent())], LOGS, oom_kills=1)
 
     assert outcome.kind is OutcomeKind.OUT_OF_MEMORY

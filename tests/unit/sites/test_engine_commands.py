@@ -11,7 +11,7 @@ from paceline.plan.trial import ClusterChoice
 from paceline.sites import known_sites, load_site
 from paceline.sites.kubernetes import JOB, LABEL, MPI_JOB, PYTORCH_JOB, manifest
 from paceline.sites.mpi import mpirun_command
-from paceline.sites.remote.launch import HOME, KEY
+from paceline.sites.remote.agent.channel import HOME, KEY
 from paceline.sites.slurm import sbatch_command, srun_command
 
 

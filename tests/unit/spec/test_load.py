@@ -241,3 +241,21 @@ def test_a_byte_order_mark_changes_nothing(tmp_path: Path) -> None:
     path.write_text(STUDY_TEXT, encoding="utf-8-sig")
 
     assert load_study(path).name == "s"
+
+
+def test_values_are_read_with_their_type() -> None:
+    study = read_study(changed("cluster", hosts=[1, 2], network="1GbE"))
+
+    assert study.values("cluster.hosts", int) == (1, 2)
+    assert study.single("measure.time_limit", float) == 900.0
+    assert study.optional_values("measure.memory_limit", float) == (None,)
+    assert [network.preset for network in study.values("cluster.network", Network)] == ["1GbE"]
+
+
+def test_a_value_of_another_type_than_the_catalogue_has_is_a_defect() -> None:
+    study = read_study(MINIMAL)
+
+    with pytest.raises(AssertionError, match="should all be int"):
+        study.values("framework.name", int)
+    with pytest.raises(AssertionError, match="should all be str"):
+        study.values("workload.script", str)

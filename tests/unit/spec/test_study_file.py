@@ -108,7 +108,7 @@ def test_other_values_replace_those_of_the_study_and_of_its_models():
         },
     )
 
-    assert changed.values("workload.batch_per_worker", "mlp") == (16, 32)
+    assert changed.values("workload.batch_per_worker", int, "mlp") == (16, 32)
     assert changed.model_options == {"mlp": {"hidden": (256,)}}
     assert changed.of_models == {"mlp": {"measure.steps": (7,)}}
     assert changed.knobs == {"torch": {"bucket_bytes": (2.5e6,)}}

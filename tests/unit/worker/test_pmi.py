@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import socket
 
-from paceline.sites.remote.agent import free_ports
+from paceline.sites.remote.agent.ports import free_ports
 from paceline_worker.pmi import Server
 
 

@@ -154,3 +154,19 @@ def test_an_unknown_init_is_refused_and_leaves_nothing(tmp_path):
         write_initial_weights(net.build(Sgd(learning_rate=0.1)), 0, tmp_path)
 
     assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    "init, message",
+    [
+        ({"kind": "normal"}, r"tensor 'head\.weight': init 'normal' needs the number 'std', not None"),
+        ({"kind": "uniform", "limit": "wide"}, r"init 'uniform' needs the number 'limit', not 'wide'"),
+        ({"kind": "glorot_uniform", "fan_in": 3}, r"init 'glorot_uniform' needs the number 'fan_out', not None"),
+    ],
+)
+def test_an_init_without_its_number_is_refused(tmp_path, init, message):
+    net = GraphBuilder("net", Input(kind="vector", shape=(3,), classes=2))
+    net.loss(net.linear("head", INPUT, features=2, init=init))
+
+    with pytest.raises(SpecError, match=message):
+        write_initial_weights(net.build(Sgd(learning_rate=0.1)), 0, tmp_path)

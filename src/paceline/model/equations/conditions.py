@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from paceline.model.equations.step import Floats
+from paceline.model.equations.arrays import Floats
 from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
 
 

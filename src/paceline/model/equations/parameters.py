@@ -4,14 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TypeAlias
 
 import numpy as np
 
-from paceline.model.equations.step import Floats
-
-Vector: TypeAlias = "Floats | list[float]"
-"""One value per parameter. Reading single numbers from a list is several times faster than from an array."""
+from paceline.model.equations.arrays import Floats
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -73,3 +69,9 @@ def as_vector(values: Mapping[str, float]) -> Floats:
 
 def as_mapping(vector: Floats) -> dict[str, float]:
     return dict(zip(NAMES, map(float, vector), strict=True))
+
+
+def values_of(vectors: Floats, name: str) -> Floats:
+    """One parameter of all vectors, which are rows."""
+    values: Floats = vectors[:, INDEX[name]]
+    return values

@@ -8,12 +8,35 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from paceline.model.equations.step import BUCKET_BYTES, FIRST_BUCKET_BYTES, Buckets
 from paceline.workloads.cost import cost
 from paceline.workloads.graph import Graph
 
 if TYPE_CHECKING:  # a prediction needs no records, and they are slow to load
     from paceline.record.record import Record
+
+FIRST_BUCKET_BYTES = 2**20
+BUCKET_BYTES = 25 * 2**20
+"""Bucket sizes that PyTorch uses by default."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class Buckets:
+    """Bucket sizes. Gradients fill a bucket in the order in which they become ready, as in PyTorch's DDP.
+
+    A cap of 0 sends each gradient as its own message: wait-free back-propagation (Zhang et al. 2017, Poseidon). An
+    infinite cap sends everything at the end of the backward pass, without overlap.
+    """
+
+    first_bytes: float = FIRST_BUCKET_BYTES
+    cap_bytes: float = BUCKET_BYTES
+
+    def sizes_of(self, total: float) -> tuple[float, ...]:
+        """Sizes of the messages that carry this many bytes, if gradients are small compared with a bucket."""
+        sizes: list[float] = []
+        while total > 0:
+            sizes.append(min(total, self.cap_bytes if sizes else self.first_bytes))
+            total -= sizes[-1]
+        return tuple(sizes)
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -50,7 +73,7 @@ class Ready:
 def buckets_of(bucket_bytes: float | None) -> Buckets:
     """Buckets as in PyTorch: a given size also holds for the first bucket."""
     if bucket_bytes is None:
-        return Buckets(first_bytes=FIRST_BUCKET_BYTES, cap_bytes=BUCKET_BYTES)
+        return Buckets()
     return Buckets(first_bytes=bucket_bytes, cap_bytes=bucket_bytes)
 
 

@@ -9,12 +9,12 @@ from __future__ import annotations
 import heapq
 import itertools
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
 
-from paceline.model.equations.step import Floats, Messages, Profile
+from paceline.model.equations.arrays import Floats
 
 
 @dataclass(eq=False, slots=True)
@@ -140,6 +140,24 @@ class Simulation:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class Job:
+    """One data-parallel step: each message waits for all workers."""
+
+    before_s: float
+    """Seconds of compute before the last backward pass, on an ordinary worker."""
+    backward_s: float
+    """Seconds of that backward pass."""
+    ready_s: Floats
+    """Seconds from the start of the backward pass until each message is ready, in the order of sending."""
+    latencies_s: Floats
+    """Seconds of latency before each message is sent, which use no bandwidth."""
+    carried_s: Floats
+    """Seconds to send each message over unshared links."""
+    slowness: tuple[float, ...] = (1.0,)
+    """Factor on the compute time of each worker."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Crowd:
     """Other users of a job's links."""
 
@@ -149,65 +167,43 @@ class Crowd:
     """Bandwidth of all hosts together divided by that of the network between them."""
 
 
-def synchronous_step(
-    profile: Profile,
-    messages: Messages,
-    costs_s: Floats,
-    slowness: Sequence[float] = (1.0,),
-    *,
-    latencies_s: Floats | None = None,
-    crowd: Crowd | None = None,
-) -> float:
-    """Step time of data-parallel training among these workers: each message waits for all of them.
+def synchronous_step(job: Job, crowd: Crowd | None = None) -> float:
+    """Seconds until all workers have computed and all messages are sent.
 
     Args:
-        costs_s: Seconds to send each message over unshared links.
-        slowness: Factor on the compute time of each worker.
-        latencies_s: Seconds of latency before each message is sent, which use no bandwidth; None for no latency.
         crowd: Other users of the links; None if the links are not shared.
     """
     simulation = Simulation()
-    starts = np.zeros_like(costs_s) if latencies_s is None else latencies_s
     shared = SharedLink(width=1 / crowd.oversubscription) if crowd else None
     for _ in range(crowd.jobs if crowd else 1):
         # Equal jobs that start together also end together, so the last end holds for each.
-        _add_job(simulation, (profile, messages), (starts, costs_s), slowness, Stream() if shared is None else shared)
-    done = simulation.run()
-    fed = profile.input_s + profile.copy_s
-    busy = done + profile.update_s * max(slowness)
-    return max(busy, fed) if profile.prefetch else busy + fed
+        _add_job(simulation, job, Stream() if shared is None else shared)
+    return simulation.run()
 
 
-def _add_job(
-    simulation: Simulation,
-    step: tuple[Profile, Messages],
-    costs: tuple[Floats, Floats],
-    slowness: Sequence[float],
-    link: Stream | SharedLink,
-) -> None:
-    profile, messages = step
-    sent_by: list[list[Task]] = [[] for _ in messages.sizes]
+def _add_job(simulation: Simulation, job: Job, link: Stream | SharedLink) -> None:
+    sent_by: list[list[Task]] = [[] for _ in job.ready_s]
     # The backward pass is cut where messages become ready; a last stretch may follow.
-    stretches = _stretches(profile, messages)
-    for factor in slowness:
+    stretches = _stretches(job)
+    for factor in job.slowness:
         compute = Stream()
-        last = simulation.task((profile.overhead_s + profile.forward_total_s) * factor, on=compute)
-        for stretch, whose in stretches:
+        last = simulation.task(job.before_s * factor, on=compute)
+        for stretch, messages in stretches:
             last = simulation.task(stretch * factor, [last], compute)
-            for index in whose:
+            for index in messages:
                 sent_by[index].append(last)
     before: list[Task] = []
-    for index, (latency, cost) in enumerate(zip(*costs, strict=True)):
+    for index, (latency, cost) in enumerate(zip(job.latencies_s, job.carried_s, strict=True)):
         started = simulation.task(float(latency), [*sent_by[index], *before])
         before = [simulation.task(float(cost), [started], link)]
 
 
-def _stretches(profile: Profile, messages: Messages) -> list[tuple[float, list[int]]]:
+def _stretches(job: Job) -> list[tuple[float, list[int]]]:
     """(seconds, messages that are then ready) for each stretch of the backward pass."""
     stretches, at = [], 0.0
-    for ready in np.unique(messages.ready_s):
-        whose = [index for index, when in enumerate(messages.ready_s) if when == ready]
-        stretches.append((float(ready) - at, whose))
+    for ready in np.unique(job.ready_s):
+        messages = [index for index, when in enumerate(job.ready_s) if when == ready]
+        stretches.append((float(ready) - at, messages))
         at = float(ready)
-    stretches.append((max(0.0, profile.backward_total_s - at), []))
+    stretches.append((max(0.0, job.backward_s - at), []))
     return stretches

@@ -13,7 +13,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from paceline.model.equations.step import Floats
+from paceline.model.equations.arrays import Floats
 from paceline.record.lockstep import RankTimes
 
 NODES = 64

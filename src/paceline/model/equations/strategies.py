@@ -10,16 +10,16 @@ asynchronous  every worker pushes and pulls independently, and waits only for se
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from paceline.model.equations.conditions import Conditions
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.exchange import message_costs, neighbours, served_s
-from paceline.model.equations.parameters import INDEX, Vector
-from paceline.model.equations.recurrence import last_end, pipelined, sharded
+from paceline.model.equations.parameters import values_of
+from paceline.model.equations.recurrence import Stage, last_end, pipelined, sharded
 from paceline.model.equations.servers import Service, asynchronous_step
-from paceline.model.equations.step import Floats, Profile, Stage
+from paceline.model.equations.stack import Stack
 from paceline.plan.vocabulary import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED, Sharing
 
 
@@ -27,127 +27,127 @@ from paceline.plan.vocabulary import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLI
 class Work:
     """Compute times per worker; all are those of the slowest worker."""
 
-    forward_s: float
+    forward_s: Floats
     """Seconds per forward pass."""
-    backward_s: float
+    backward_s: Floats
     """Seconds per backward pass."""
-    rest_s: float
+    rest_s: Floats
     """Seconds of update and overhead per step, independent of the number of passes."""
+
+
+def _none() -> Floats:
+    return np.zeros((1, 1))
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Shown:
     """Communication of a step, and its exposed part."""
 
-    total_s: float = 0.0
-    exposed_s: float = 0.0
-    latent: float = 0.0
+    total_s: Floats = field(default_factory=_none)
+    exposed_s: Floats = field(default_factory=_none)
+    latent: Floats = field(default_factory=_none)
     """Fraction of the communication that is latency: the time of empty messages."""
-    waiting_s: float = 0.0
+    waiting_s: Floats = field(default_factory=_none)
     """Seconds of waiting for other workers that the schedule implies: the bubble of a pipeline."""
 
 
-def shown(vector: Vector, conditions: Conditions, work: Work) -> Shown:
+def shown(vectors: Floats, stack: Stack, work: Work) -> Shown:
     """Communication of a step under these conditions."""
-    if conditions.workers < 2 or not conditions.messages:
-        return Shown()
-    return WAYS[conditions.sharing](vector, conditions, work)
+    return WAYS[stack.sharing](vectors, stack, work) if stack.exchanges else Shown()
 
 
-def _replicated(vector: Vector, conditions: Conditions, work: Work) -> Shown:
-    latencies, carried = message_costs(vector, conditions, conditions.sizes)
+def _replicated(vectors: Floats, stack: Stack, work: Work) -> Shown:
+    latencies, carried = message_costs(vectors, stack)
     costs = latencies + carried
-    served = served_s(vector, conditions)
-    total = float(costs.sum()) + served
-    exposed = _exposed(float(vector[INDEX["start"]]), conditions, costs, work.backward_s) + served
-    return Shown(total_s=total, exposed_s=exposed, latent=_part(float(latencies.sum()), total))
+    served = served_s(vectors, stack)
+    total = costs.sum(axis=-1) + served
+    exposed = _exposed(vectors, stack, costs, work.backward_s) + served
+    return Shown(total_s=total, exposed_s=exposed, latent=part_of(latencies.sum(axis=-1), total))
 
 
-def _exposed(start: float, conditions: Conditions, costs: Floats, backward_s: float) -> float:
-    if conditions.every > 1:
-        # Weights are averaged after the step, without overlap.
-        return float(costs.sum())
-    if conditions.fractions is None:
-        return max(0.0, float(costs.sum()) - (1 - start) * backward_s)
-    ready = np.asarray(conditions.fractions) * backward_s
-    return max(0.0, last_end(ready, costs) - backward_s)
+def _exposed(vectors: Floats, stack: Stack, costs: Floats, backward_s: Floats) -> Floats:
+    sent: Floats = costs.sum(axis=-1)
+    if not stack.overlaps:
+        return sent
+    if stack.fractions is None:
+        late = sent - (1 - values_of(vectors, "start")) * backward_s
+    else:
+        late = last_end(stack.fractions * backward_s[..., None], costs) - backward_s
+    return np.maximum(0.0, late)
 
 
-def _partitioned(vector: Vector, conditions: Conditions, work: Work) -> Shown:
-    averaged = _replicated(vector, conditions, work)
-    latency, carried = (
-        float(seconds.sum()) / 2 for seconds in message_costs(vector, conditions, np.array([conditions.exchanged]))
-    )
+def _partitioned(vectors: Floats, stack: Stack, work: Work) -> Shown:
+    averaged = _replicated(vectors, stack, work)
+    whole = replace(stack, sizes=stack.exchanged[..., None])
+    latency, carried = (seconds[..., 0] / 2 for seconds in message_costs(vectors, whole))
     # Updated shards are gathered after all compute has ended.
     total = averaged.total_s + latency + carried
     return Shown(
         total_s=total,
         exposed_s=averaged.exposed_s + latency + carried,
-        latent=_part(averaged.latent * averaged.total_s + latency, total),
+        latent=part_of(averaged.latent * averaged.total_s + latency, total),
     )
 
 
-def _sharded(vector: Vector, conditions: Conditions, work: Work) -> Shown:
+def _sharded(vectors: Floats, stack: Stack, work: Work) -> Shown:
     """Sharded weights; messages are the stages in the order of the backward pass."""
-    sizes = conditions.sizes
-    done = np.cumsum(sizes) / sizes.sum() if conditions.fractions is None else np.asarray(conditions.fractions)
-    parts = np.diff(done / done[-1], prepend=0.0)
-    stages = [
-        Stage(forward_s=work.forward_s * part, backward_s=work.backward_s * part, bytes=size)
-        for part, size in zip(parts[::-1], sizes[::-1], strict=True)
-    ]
-
-    def half(message_sizes: Floats) -> Floats:
-        latencies, carried = message_costs(vector, conditions, message_sizes)
-        return (latencies + carried) / 2
-
-    terms = sharded(stages, half, half, NOTHING_ELSE)
-    latencies, _ = message_costs(vector, conditions, sizes)
+    done = np.cumsum(stack.sizes, axis=-1) if stack.fractions is None else stack.fractions
+    parts = np.diff(done / done[..., -1:], prepend=0.0, axis=-1)
+    latencies, carried = message_costs(vectors, stack)
+    # Weights are gathered, or gradients scattered, at half the cost of an all-reduce.
+    half = (latencies + carried) / 2
+    forward, backward = (seconds[..., None] * parts for seconds in (work.forward_s, work.backward_s))
+    shape = half.shape[:2]
+    step_s = np.array([_sharded_step(forward[at], backward[at], half[at]) for at in np.ndindex(shape)]).reshape(shape)
     # Every stage is gathered twice and scattered once, except the last, which stays gathered.
-    latency, total = float(latencies.sum() * 3 - latencies[-1]) / 2, terms.communication_s
-    return Shown(total_s=total, exposed_s=terms.exposed_s, latent=_part(latency, total))
+    latency, total = (3 * seconds.sum(axis=-1) - seconds[..., 0] for seconds in (latencies / 2, half))
+    exposed = step_s - work.forward_s - work.backward_s
+    return Shown(total_s=total, exposed_s=exposed, latent=part_of(latency, total))
 
 
-NOTHING_ELSE = Profile(forward_s=np.zeros(1), backward_s=np.zeros(1), gradient_bytes=np.zeros(1))
-"""Profile of a step whose compute is in its stages."""
+def _sharded_step(forward_s: Floats, backward_s: Floats, half_s: Floats) -> float:
+    """Step time of one configuration with one parameter vector; stages are given in the order of the backward pass."""
+    times = zip(forward_s.tolist(), backward_s.tolist(), half_s.tolist(), strict=True)
+    stages = [
+        Stage(forward_s=forward, backward_s=backward, gather_s=half, scatter_s=half)
+        for forward, backward, half in times
+    ]
+    return sharded(stages[::-1])
 
 
-def _pipelined(vector: Vector, conditions: Conditions, work: Work) -> Shown:
+def _pipelined(vectors: Floats, stack: Stack, work: Work) -> Shown:
     """A pipeline; the single message is what one sample hands to the next stage."""
-    stages = conditions.workers
-    alpha, beta = neighbours(vector, conditions)
-    hand_over = alpha + beta * conditions.exchanged * conditions.batch
-    equal = [Stage(forward_s=work.forward_s / stages, backward_s=work.backward_s / stages, bytes=0.0)] * stages
-    count = conditions.passes * stages
-    free, whole = (pipelined(equal, seconds, micro_batches=count) for seconds in (0.0, hand_over))
-    bubble = free - (work.forward_s + work.backward_s) * conditions.passes
+    stages = stack.workers
+    alpha, beta = neighbours(vectors, stack)
+    hand_over = alpha + beta * stack.exchanged * stack.batch
+    count = stack.passes * stages
+    compute = work.forward_s + work.backward_s
+    free, whole = (pipelined(compute, seconds, stages=stages, micro_batches=count) for seconds in (_none(), hand_over))
+    bubble = free - compute * stack.passes
     return Shown(
         total_s=2 * count * hand_over,
         exposed_s=whole - free,
-        latent=_part(alpha, hand_over),
-        waiting_s=max(0.0, bubble),
+        latent=part_of(alpha, hand_over),
+        waiting_s=np.maximum(0.0, bubble),
     )
 
 
-def _asynchronous(vector: Vector, conditions: Conditions, work: Work) -> Shown:
-    alpha, beta = neighbours(vector, conditions)
-    service = Service(
-        size=conditions.exchanged,
-        latency_s=alpha * len(conditions.messages),
-        byte_s=beta,
-        servers=max(1, conditions.servers),
-    )
-    compute_s = (work.forward_s + work.backward_s) * conditions.passes + work.rest_s
-    busy = compute_s + served_s(vector, conditions)
-    exposed = asynchronous_step(busy, service, workers=conditions.workers) - compute_s
-    return Shown(total_s=exposed, exposed_s=exposed, latent=_part(2 * service.latency_s, exposed))
+def _asynchronous(vectors: Floats, stack: Stack, work: Work) -> Shown:
+    alpha, beta = neighbours(vectors, stack)
+    latency = alpha * stack.sizes.shape[-1]
+    service = Service(size=stack.exchanged, latency_s=latency, byte_s=beta, servers=stack.servers)
+    compute_s = (work.forward_s + work.backward_s) * stack.passes + work.rest_s
+    busy = compute_s + served_s(vectors, stack)
+    exposed: Floats = np.asarray(asynchronous_step(busy, service, workers=stack.workers)) - compute_s
+    return Shown(total_s=exposed, exposed_s=exposed, latent=part_of(2 * latency, exposed))
 
 
-def _part(latency_s: float, total_s: float) -> float:
-    return latency_s / total_s if total_s else 0.0
+def part_of(latency_s: Floats, total_s: Floats) -> Floats:
+    """Latency as a fraction of all communication; 0 if there is no communication."""
+    return np.divide(latency_s, total_s, out=np.zeros_like(total_s), where=total_s != 0)
 
 
-WAYS: dict[Sharing, Callable[[Vector, Conditions, Work], Shown]] = {
+WAYS: dict[Sharing, Callable[[Floats, Stack, Work], Shown]] = {
     REPLICATED: _replicated,
     PARTITIONED: _partitioned,
     SHARDED: _sharded,

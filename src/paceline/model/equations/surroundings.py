@@ -10,13 +10,14 @@ from collections import Counter
 
 import numpy as np
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import message_costs, served_s
-from paceline.model.equations.parameters import INDEX, Vector
-from paceline.model.equations.simulate import Crowd, synchronous_step
-from paceline.model.equations.step import Floats, Messages, Profile
+from paceline.model.equations.parameters import values_of
+from paceline.model.equations.simulate import Crowd, Job, synchronous_step
+from paceline.model.equations.stack import Stack
 from paceline.model.equations.stragglers import Straggling, expected_slowest
-from paceline.model.equations.strategies import Shown
+from paceline.model.equations.strategies import Shown, part_of
 
 
 def host_slowness(conditions: Conditions) -> list[float]:
@@ -32,12 +33,11 @@ def host_slowness(conditions: Conditions) -> list[float]:
 def slowest_of_classes(conditions: Conditions, straggling: Straggling) -> list[float]:
     """Compute time of the slowest worker of each class of hosts, relative to the mean of an ordinary worker."""
     per_host = -(-conditions.workers // conditions.hosts)
-    workers: Counter[float] = Counter()
-    left = conditions.workers
-    for slowness in host_slowness(conditions):
-        workers[slowness] += min(per_host, left)
-        left -= min(per_host, left)
-    workers = +workers
+    full_hosts, left = divmod(conditions.workers, per_host)
+    hosts = host_slowness(conditions)
+    workers = {slowness: count * per_host for slowness, count in Counter(hosts[:full_hosts]).items()}
+    if left:
+        workers[hosts[full_hosts]] = workers.get(hosts[full_hosts], 0) + left
     usual = max(workers, key=lambda slowness: workers[slowness])
     return [
         # A permanently slow worker is assumed to be in the largest class.
@@ -47,40 +47,53 @@ def slowest_of_classes(conditions: Conditions, straggling: Straggling) -> list[f
 
 
 def simulated_exchange(
-    vector: Vector, conditions: Conditions, forward_s: float, backward_s: float, straggling: Straggling
-) -> tuple[float, Shown]:
+    vectors: Floats, stack: Stack, forward_s: Floats, backward_s: Floats, straggling: Straggling
+) -> tuple[Floats, Shown]:
     """(relative compute time of the slowest worker, communication) for averaged gradients.
 
     Args:
         forward_s: Seconds per forward pass of an ordinary worker.
         backward_s: Seconds per backward pass of an ordinary worker.
     """
-    factors = slowest_of_classes(conditions, straggling)
-    slow = max(factors)
-    if conditions.workers < 2 or not conditions.messages:
+    factors = [tuple(slowest_of_classes(conditions, straggling)) for conditions in stack.rows]
+    slow = np.array([[max(of_host) for of_host in factors]]).T
+    if not stack.exchanges:
         return slow, Shown()
-    latencies, carried = message_costs(vector, conditions, conditions.sizes)
-    # Messages within one host cross no shared link.
-    crowd = Crowd(jobs=conditions.jobs, oversubscription=conditions.oversubscription) if conditions.hosts > 1 else None
-    ready = Messages(ready_s=_ready(vector, conditions) * backward_s, sizes=conditions.sizes)
-    before = (conditions.passes - 1) * (forward_s + backward_s) + forward_s
-    work = Profile(
-        forward_s=np.array([before]), backward_s=np.array([backward_s]), gradient_bytes=np.array([conditions.exchanged])
-    )
-    step = synchronous_step(work, ready, carried, factors, latencies_s=latencies, crowd=crowd)
-    computed = slow * (before + backward_s)
-    served = served_s(vector, conditions)
-    exposed = max(0.0, step - computed) + served
-    latency = float(latencies.sum())
+    latencies, carried = message_costs(vectors, stack)
+    before = (stack.passes - 1) * (forward_s + backward_s) + forward_s
+    ready = _ready(vectors, stack) * backward_s[..., None]
+    step_s = np.empty_like(before)
+    for row, column in np.ndindex(step_s.shape):
+        at = row, column
+        job = Job(
+            before_s=float(before[at]),
+            backward_s=float(backward_s[at]),
+            ready_s=ready[at],
+            latencies_s=latencies[at],
+            carried_s=carried[at],
+            slowness=factors[row],
+        )
+        step_s[at] = synchronous_step(job, _crowd(stack.rows[row]))
+    served = served_s(vectors, stack)
+    exposed = np.maximum(0.0, step_s - slow * (before + backward_s)) + served
+    latency = latencies.sum(axis=-1)
     # Time added by shared links is hidden or exposed like the rest; none of it is latency.
-    total = max(latency + float(carried.sum()) + served, exposed)
-    return slow, Shown(total_s=total, exposed_s=exposed, latent=latency / total if total else 0.0)
+    total = np.maximum(latency + carried.sum(axis=-1) + served, exposed)
+    return slow, Shown(total_s=total, exposed_s=exposed, latent=part_of(latency, total))
 
 
-def _ready(vector: Vector, conditions: Conditions) -> Floats:
+def _crowd(conditions: Conditions) -> Crowd | None:
+    """Who shares the links between hosts; messages within one host cross no shared link."""
+    if conditions.hosts == 1:
+        return None
+    return Crowd(jobs=conditions.jobs, oversubscription=conditions.oversubscription)
+
+
+def _ready(vectors: Floats, stack: Stack) -> Floats:
     """Fraction of the backward pass after which each message may start."""
-    if conditions.every > 1:
-        return np.ones(len(conditions.messages))
-    if conditions.fractions is None:
-        return np.full(len(conditions.messages), float(vector[INDEX["start"]]))
-    return np.asarray(conditions.fractions)
+    if not stack.overlaps:
+        return np.ones_like(stack.sizes)
+    if stack.fractions is None:
+        start = values_of(vectors, "start")
+        return np.broadcast_to(start[:, None], (len(start), stack.sizes.shape[-1]))
+    return stack.fractions

@@ -6,20 +6,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
 from paceline.errors import PacelineError
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
-from paceline.model.equations.parameters import NAMES, as_mapping
+from paceline.model.equations.parameters import NAMES, UNKNOWNS, as_mapping
 from paceline.model.equations.ready import Ready
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
-from paceline.stats.known_by import KnownBy
+from paceline.stats.estimate import MODELLED_LEVEL, Estimate
+from paceline.stats.known_by import MODELLED, KnownBy
 
 VERSION = 1
+TOGETHER = 0.99
+"""Fraction of calibrations whose intervals of parameters all hold at once."""
+Item = TypeVar("Item")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -30,7 +34,7 @@ class ModelFamily:
     strategy: str
     model: str
     graph: str
-    """Identity of what is trained: hash of its graph, or of a script's files with its arguments."""
+    """Identity of what is trained: the hash of its graph, or of a script's files with its arguments."""
     knobs: Mapping[str, object]
     threads: int
     device: str
@@ -67,8 +71,8 @@ class Hull:
         if conditions.bandwidth is not None and conditions.hosts > 1 and self.bandwidth is not None:
             low, high = self.bandwidth
             factors["the bandwidth"] = max(conditions.bandwidth / high, low / conditions.bandwidth)
-        what = max(factors, key=lambda name: factors[name])
-        return (factors[what], what) if factors[what] > 1 + 1e-9 else (1.0, "")
+        axis = max(factors, key=lambda name: factors[name])
+        return (factors[axis], axis) if factors[axis] > 1 + 1e-9 else (1.0, "")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -81,7 +85,8 @@ class Calibration:
     vector: Floats
     low: Floats
     high: Floats
-    """Bounds of each parameter's interval; in 99 of 100 calibrations all intervals hold at once."""
+    """Bounds of each parameter's interval; all of them hold at once in a fraction TOGETHER of calibrations. Those of a
+    guess hold one by one, as predictions do."""
     draws: Floats
     """Other plausible parameter vectors, one per row; intervals of predictions are computed from them."""
     straggling: Straggling = ALIKE
@@ -114,10 +119,16 @@ class Calibration:
     evidence: str = ""
     """Digest of the fitted observations; "" for a guess and for files of earlier versions."""
 
-    def parameters(self) -> dict[str, dict[str, float]]:
-        """Maps each parameter to its value, low and high."""
-        values, low, high = as_mapping(self.vector), as_mapping(self.low), as_mapping(self.high)
-        return {name: {"value": values[name], "low": low[name], "high": high[name]} for name in NAMES}
+    def parameters(self) -> dict[str, Estimate]:
+        """Maps the name of each parameter to its value and interval."""
+        values, low, high = map(as_mapping, (self.vector, self.low, self.high))
+        level = TOGETHER if self.by == MODELLED else MODELLED_LEVEL
+        return {
+            name: Estimate(
+                value=values[name], low=low[name], high=high[name], level=level, unit=unit, by=self.by, n_runs=None
+            )
+            for name, unit in ((unknown.name, unknown.unit) for unknown in UNKNOWNS)
+        }
 
     def to_json(self) -> dict[str, object]:
         data = {name: getattr(self, name) for name in self.__dataclass_fields__}
@@ -141,7 +152,13 @@ class Calibration:
         for name in ("unidentified", "remarks", "messages", "runs", "memory"):
             plain[name] = _tuple(plain[name])
         plain["family"], plain["straggling"] = ModelFamily(**plain["family"]), Straggling(**plain["straggling"])
-        plain["hull"] = Hull(**{name: _tuple(value) for name, value in plain["hull"].items()})
+        hull = plain["hull"]
+        plain["hull"] = Hull(
+            workers=_range(hull["workers"]),
+            hosts=_range(hull["hosts"]),
+            batch=_range(hull["batch"]),
+            bandwidth=None if hull["bandwidth"] is None else _range(hull["bandwidth"]),
+        )
         if ready := plain["ready"]:
             plain["ready"] = Ready(
                 **{**ready, "fractions": _tuple(ready["fractions"]), "bytes": _tuple(ready["bytes"])}
@@ -149,9 +166,14 @@ class Calibration:
         return cls(**plain)
 
 
-def _tuple(value: Any) -> Any:
+def _tuple(values: list[Item] | None) -> tuple[Item, ...] | None:
     """A list from JSON as a tuple; None stays None."""
-    return None if value is None else tuple(value)
+    return None if values is None else tuple(values)
+
+
+def _range(ends: list[Item]) -> tuple[Item, Item]:
+    low, high = ends
+    return low, high
 
 
 def write_calibrations(calibrations: Sequence[Calibration], path: Path) -> None:

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from paceline.plan.capabilities import Capabilities
 from paceline.plan.trial import Trial
-from paceline.spec import Study, read_study
+from paceline.spec import Network, Study, read_study
 
 OPERATIONS = ("all_reduce", "push_pull")
 """The collectives by which gradients are exchanged."""
@@ -40,7 +40,7 @@ def message_sizes(study: Study) -> str:
     """Message sizes from latency-bound to bandwidth-bound on the slowest link of a study."""
     rates = [
         network.bandwidth_bytes_per_s
-        for network in study.axes["cluster.network"]
+        for network in study.optional_values("cluster.network", Network)
         if network and network.bandwidth_bytes_per_s
     ]
     largest = LARGEST

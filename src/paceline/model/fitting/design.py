@@ -6,14 +6,14 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.parameters import NAMES
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import Straggling
-from paceline.model.equations.terms import step_terms
+from paceline.model.equations.terms import steps_s
 from paceline.model.fitting.calibration import Calibration
 from paceline.model.fitting.problem import Evidence
-from paceline.spec.study import Study
+from paceline.spec.study import Study, StudyValue
 
 LEAST_GAIN = 0.05
 """Smallest gain worth a run: how much it narrows the prediction of the target."""
@@ -25,9 +25,9 @@ FARTHER = 4
 
 def next_run(
     families: Sequence[tuple[Evidence, Calibration]], study: Study, cores: int
-) -> tuple[Mapping[str, tuple[object, ...]], str] | None:
+) -> tuple[Mapping[str, tuple[StudyValue, ...]], str] | None:
     """(axes to change, reason) of the run that best predicts FARTHER times the workers; None if no run helps."""
-    best: tuple[float, Mapping[str, tuple[object, ...]], str] | None = None
+    best: tuple[float, Mapping[str, tuple[StudyValue, ...]], str] | None = None
     for evidence, calibration in families:
         measured = {_key(training.conditions) for training in evidence.trainings}
         rows = np.array(
@@ -52,12 +52,9 @@ def next_run(
 
 def gradient(vector: Floats, conditions: Conditions, straggling: Straggling) -> Floats:
     """Derivative of the logarithm of step time by the logarithm of each parameter."""
-    step = step_terms(vector, conditions, straggling).step_s
-    derivatives = np.zeros(len(NAMES))
-    for index in range(len(NAMES)):
-        moved = vector.copy()
-        moved[index] = moved[index] * 1.01 + 1e-12
-        derivatives[index] = np.log(step_terms(moved, conditions, straggling).step_s / step) / 0.01
+    moved = np.where(np.eye(len(NAMES)) > 0, vector * 1.01 + 1e-12, vector)
+    step_s, *moved_s = steps_s(np.vstack([vector, moved]), conditions, straggling)
+    derivatives: Floats = np.log(np.array(moved_s) / step_s) / 0.01
     return derivatives
 
 
@@ -73,12 +70,12 @@ def _key(conditions: Conditions) -> tuple[object, ...]:
 
 def _candidates(
     evidence: Evidence, study: Study, cores: int
-) -> list[tuple[Mapping[str, tuple[object, ...]], Conditions, str]]:
+) -> list[tuple[Mapping[str, tuple[StudyValue, ...]], Conditions, str]]:
     """Runs that this site could make: another batch, or more workers per host."""
     first = min(evidence.trainings, key=lambda training: training.conditions.workers).conditions
     last = max(evidence.trainings, key=lambda training: training.conditions.workers).conditions
     threads = evidence.family.threads
-    candidates: list[tuple[Mapping[str, tuple[object, ...]], Conditions, str]] = []
+    candidates: list[tuple[Mapping[str, tuple[StudyValue, ...]], Conditions, str]] = []
     for conditions in (first, last):
         for factor in (0.5, 2.0):
             batch = max(1, round(conditions.samples * factor))
@@ -97,5 +94,5 @@ def _candidates(
     return [candidate for candidate in candidates if set(candidate[0]) <= set(study.axes)]
 
 
-def _size(conditions: Conditions) -> dict[str, tuple[object, ...]]:
+def _size(conditions: Conditions) -> dict[str, tuple[StudyValue, ...]]:
     return {"cluster.hosts": (conditions.hosts,), "cluster.workers_per_host": (conditions.workers // conditions.hosts,)}

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 from dataclasses import fields, is_dataclass
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ def digest_of(evidence: Evidence) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _plain(value: Any) -> Any:
+def _plain(value: object) -> object:
     if isinstance(value, Trial):
         return value.id
     if isinstance(value, (np.ndarray, np.generic)):

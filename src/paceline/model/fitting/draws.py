@@ -3,16 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 from scipy.optimize import lsq_linear
 
+from paceline.model.equations.arrays import Bools, Floats
 from paceline.model.equations.parameters import HIGH, NAMES
-from paceline.model.equations.step import Floats
+from paceline.model.fitting.calibration import TOGETHER
 from paceline.model.fitting.problem import Problem
+from paceline.stats.estimate import MODELLED_LEVEL
 
-LEVEL = 0.90
-TOGETHER = 0.99
-"""Fraction of calibrations whose intervals all hold at once."""
 DRAWS = 200
 LEAST_ERROR = 1e-4
 """Smallest error of an observation; even one that is fitted exactly has noise."""
@@ -44,9 +42,8 @@ def draws_of(problem: Problem, vector: Floats, jacobian: Floats, residuals: Floa
     bounds = (np.minimum(-scaled, -1e-15), np.maximum(problem.high - scaled, 1e-15))
     moves = [lsq_linear(triangle, target, bounds=bounds, method="bvls").x for target in targets]
     assumed_only = np.linalg.norm(jacobian, axis=0) * problem.unsure < own
-    draws = [_not_contradicted(problem, scaled, move, assumed_only, own) for move in moves]
-    vectors: Floats = np.array(draws) * problem.scale
-    return vectors
+    draws: Floats = _not_contradicted(problem, scaled, np.array(moves), assumed_only, own) * problem.scale
+    return draws
 
 
 def together(vector: Floats, draws: Floats) -> tuple[Floats, Floats]:
@@ -55,7 +52,7 @@ def together(vector: Floats, draws: Floats) -> tuple[Floats, Floats]:
     Separate 90 % intervals would miss one parameter in ten, so few calibrations would have all parameters inside.
     Readers look at all parameters together.
     """
-    tail = (1 - LEVEL) / 2 * 100
+    tail = (1 - MODELLED_LEVEL) / 2 * 100
     low, high = np.percentile(draws, [tail, 100 - tail], axis=0)
     down, up = np.maximum(vector - low, 0.0), np.maximum(high - vector, 0.0)
     off = draws - vector
@@ -65,19 +62,26 @@ def together(vector: Floats, draws: Floats) -> tuple[Floats, Floats]:
     return np.maximum(vector - wider * down, 0.0), np.minimum(vector + wider * up, HIGH)
 
 
-def _not_contradicted(
-    problem: Problem, scaled: Floats, move: Floats, assumed: npt.NDArray[np.bool_], own: float
-) -> Floats:
-    """Move the assumed parameters of a draw back until the observations no longer contradict them."""
-    identified = np.where(assumed, 0.0, move)
-    without = np.linalg.norm(problem.of_data((scaled + identified) * problem.scale))
-    limit = np.hypot(without, own)
+def _not_contradicted(problem: Problem, scaled: Floats, moves: Floats, assumed: Bools, own: float) -> Floats:
+    """Move the assumed parameters of each draw back until the observations no longer contradict them."""
+
+    def misfit(draws: Floats) -> Floats:
+        norms: Floats = np.linalg.norm(problem.of_data(draws * problem.scale), axis=1)
+        return norms
+
+    identified = np.where(assumed, 0.0, moves)
+    limits = np.hypot(misfit(scaled + identified), own)
+    draws: Floats = np.clip(scaled + identified, 0.0, problem.high)
+    contradicted = np.arange(len(moves))
     for _ in range(HALVINGS):
-        candidate: Floats = np.clip(scaled + move, 0.0, problem.high)
-        if np.linalg.norm(problem.of_data(candidate * problem.scale)) <= limit:
-            return candidate
-        move = np.where(assumed, move / 2, move)
-    return np.clip(scaled + identified, 0.0, problem.high)
+        candidates = np.clip(scaled + moves[contradicted], 0.0, problem.high)
+        fits = misfit(candidates) <= limits[contradicted]
+        draws[contradicted[fits]] = candidates[fits]
+        contradicted = contradicted[~fits]
+        if not len(contradicted):
+            break
+        moves = np.where(assumed, moves / 2, moves)
+    return draws
 
 
 def anywhere(high: float) -> Floats:

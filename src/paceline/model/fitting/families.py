@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 from functools import cache, cached_property
 
 from paceline.model.equations.ready import Ready, ready_of
@@ -18,15 +17,6 @@ from paceline.record.record import Record
 from paceline.workloads.graph import Graph
 
 
-class Origin(str, Enum):
-    """Where the calibration of an answer comes from."""
-
-    KEPT = "kept"
-    """`paceline calibrate` stored it, and nothing was recorded or imported since."""
-    FRESH = "fresh"
-    """It was fitted for this answer."""
-
-
 @dataclass(frozen=True, kw_only=True)
 class FamilyModel:
     """One family: its observations and its model, which is fitted on first use."""
@@ -38,10 +28,6 @@ class FamilyModel:
     """The stored calibration, if it is current."""
     outdated: bool = False
     """A calibration is stored but not used, because records, imports or Paceline are newer."""
-
-    @property
-    def origin(self) -> Origin:
-        return Origin.FRESH if self.kept is None else Origin.KEPT
 
     @property
     def calibrated(self) -> bool:

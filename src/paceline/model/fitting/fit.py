@@ -14,17 +14,18 @@ from itertools import pairwise
 
 import numpy as np
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.parameters import INDEX, NAMES
 from paceline.model.equations.ready import Ready
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE, Straggling
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration, Hull, ModelFamily
 from paceline.model.fitting.digest import digest_of
-from paceline.model.fitting.draws import LEVEL, anywhere, draws_of, together
+from paceline.model.fitting.draws import anywhere, draws_of, together
 from paceline.model.fitting.observe import Manner, ObservedCollective, Training
 from paceline.model.fitting.problem import Evidence, Problem
 from paceline.plan.trial import Trial
+from paceline.stats.estimate import MODELLED_LEVEL
 from paceline.stats.known_by import MODELLED
 
 LEAST_NOISE = 0.005
@@ -169,14 +170,14 @@ def _held_out(evidence: Evidence, straggling: Straggling, vector: Floats) -> lis
         rest = tuple(training for index, training in enumerate(trainings) if index not in held)
         alone = max((training.conditions.workers for training in rest), default=1) < 2
         # Trials that exchange cannot be predicted from trials that do not.
-        asked = [index for index in held if rest and not (alone and trainings[index].conditions.workers > 1)]
-        if not asked:
+        predictable = [index for index in held if rest and not (alone and trainings[index].conditions.workers > 1)]
+        if not predictable:
             continue
         reduced = replace(evidence, trainings=rest)
         without, _, _ = Problem(reduced, straggling).solve(vector)
         if (latest := _latest_start(without, reduced, straggling)) is not None:
             without[INDEX["start"]] = latest / 2
-        for index in asked:
+        for index in predictable:
             predicted = step_terms(without, trainings[index].conditions, straggling).step_s
             errors[index] = float(np.log(predicted / trainings[index].step_s))
     return [errors[index] for index in sorted(errors)]
@@ -189,7 +190,7 @@ def _conformal(errors: Sequence[float]) -> float:
     ordered = sorted(abs(error) for error in errors)
     if len(ordered) < FEW_HELD_OUT:
         return 1.5 * ordered[-1]
-    return ordered[min(len(ordered), int(np.ceil((len(ordered) + 1) * LEVEL))) - 1]
+    return ordered[min(len(ordered), int(np.ceil((len(ordered) + 1) * MODELLED_LEVEL))) - 1]
 
 
 def noise_of(trainings: Sequence[Training]) -> float:
@@ -244,8 +245,8 @@ def _remarks(evidence: Evidence, held_out: Sequence[float]) -> tuple[str, ...]:
         remarks.append("the runs were simulated, so the predictions are too")
     if any(training.conditions.workers > 1 and not training.conditions.messages for training in evidence.trainings):
         remarks.append(
-            "nothing that workers exchange was seen: predictions for more workers leave out the exchange of gradients, "
-            "and do not depend on the network"
+            "the runs show no exchange between workers: predictions for more workers leave out the exchange of "
+            "gradients and do not depend on the network"
         )
     groups: dict[tuple[float, float | None], list[Training]] = {}
     for training in evidence.trainings:

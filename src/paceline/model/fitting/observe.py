@@ -10,9 +10,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.ready import Ready, buckets_of
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import Straggling, straggling_of
 from paceline.plan.trial import Trial
 from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
@@ -25,7 +25,7 @@ from paceline.record.summary import RunSummary, slowest_times, summarize
 HANDED_OVER = frozenset({COMMUNICATION, "update"})
 """Phases that cannot be separated if servers apply the optimizer."""
 BUCKETED_BY = "DistributedDataParallel"
-"""The wrapper that sends gradients in buckets, of known default sizes where it does not tell its own."""
+"""The wrapper that sends gradients in buckets, of known default sizes if it does not report them."""
 TAKEN_APART = "timers"
 """Name of the method that derives phases from steps without overlap (record.fact.DERIVED_BY)."""
 
@@ -161,10 +161,10 @@ def _training(
 ) -> Training:
     record, _ = runs[0]
     trial, scale = record.trial, record.trial.cluster.pace.true_scale
-    how = manner(trial)
+    trial_manner = manner(trial)
     messages, bucketed = messages_of(record)
-    readiness = ready(trial) if bucketed or how.tensor_by_tensor else None
-    if readiness and how.tensor_by_tensor:
+    readiness = ready(trial) if bucketed or trial_manner.tensor_by_tensor else None
+    if readiness and trial_manner.tensor_by_tensor:
         messages = readiness.bytes
     fractions = readiness.of_messages(messages) if readiness and messages else None
     phases, derived = _phases([summary for _, summary in runs])
@@ -172,7 +172,7 @@ def _training(
     if late:
         phases |= {DATA: phases[DATA] + late, COMMUNICATION: phases[COMMUNICATION] - late}
     passes = passes_of(record)
-    asked = conditions_of(trial, how)
+    asked = conditions_of(trial, trial_manner)
     peaks = [summary.peak_rss_rank_bytes for _, summary in runs if summary.peak_rss_rank_bytes]
     return Training(
         trial=trial,

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from math import log
 
 import numpy as np
+from scipy.linalg import block_diag
 from scipy.optimize import least_squares
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.exchange import collective_s
 from paceline.model.equations.parameters import DEFAULT, HIGH, INDEX, NAMES, UNKNOWNS
 from paceline.model.equations.ready import Ready
-from paceline.model.equations.step import Floats
+from paceline.model.equations.stack import stack_of, stacks_of
 from paceline.model.equations.stragglers import Straggling
-from paceline.model.equations.terms import step_terms
+from paceline.model.equations.terms import terms_of
 from paceline.model.fitting.calibration import ModelFamily
 from paceline.model.fitting.observe import Manner, ObservedCollective, Training
 from paceline.plan.vocabulary import SERVER
@@ -28,6 +31,10 @@ SERVING = 1e-8
 """Start value in seconds per byte: sockets, a sum and an update on one core."""
 MOST_EVALUATIONS = 200
 """Limit per search; a longer search creeps along a flat valley without improving."""
+DIFFERENCE = float(np.sqrt(np.finfo(float).eps))
+"""Step of the finite differences, relative to a parameter or to 1 if that is larger."""
+TINY = 1e-9
+"""Smallest ratio of a modelled to a measured time; 0 has no logarithm."""
 PHASES = ("data", "forward", "backward", "communication", "update", "overhead")
 
 
@@ -49,8 +56,15 @@ class Problem:
     def __init__(self, evidence: Evidence, straggling: Straggling) -> None:
         self._evidence = evidence
         self._straggling = straggling
-        self._steps_s = [training.step_s for training in evidence.trainings]
-        """Mean step time of each training, cached because every evaluation needs it."""
+        self._steps_s = np.array([training.step_s for training in evidence.trainings])
+        self._stacks = stacks_of([training.conditions for training in evidence.trainings])
+        self._measured = np.array([_observed_s(training) for training in evidence.trainings])
+        """What was observed of each training, as in `_observed_s`."""
+        self._weights = np.array([[DERIVED_WEIGHT if training.derived else 1.0] for training in evidence.trainings])
+        self._probes = [
+            (collective, stack_of([collective.conditions.change(messages=tuple(collective.sizes))]))
+            for collective in evidence.collectives
+        ]
         step = float(np.median(self._steps_s))
         batch = float(np.median([training.conditions.batch for training in evidence.trainings]))
         usual = {"s": step, "s/B": 1e-9, "1": 1.0}
@@ -71,46 +85,44 @@ class Problem:
         """Uncertainty of each parameter's prior, scaled."""
         self._first = self._guess(step)
 
-    def residuals(self, scaled: Floats) -> Floats:
-        return np.concatenate([self.of_data(scaled * self.scale), PRIOR * (scaled - self._first / self.scale)])
+    def linearised(self, scaled: Floats) -> tuple[Floats, Floats]:
+        """(residuals of data and prior, their Jacobian) at a scaled vector, by finite differences.
 
-    def of_data(self, vector: Floats) -> Floats:
-        rows: list[float] = []
-        values = vector.tolist()
-        for training, step_s in zip(self._evidence.trainings, self._steps_s, strict=True):
-            terms = step_terms(values, training.conditions, self._straggling)
-            rows.append(log(max(terms.step_s, 1e-12) / step_s))
-            weight = DERIVED_WEIGHT if training.derived else 1.0
+        One evaluation moves each parameter in turn, and costs hardly more than the residuals alone.
+        """
+        step = DIFFERENCE * np.maximum(1.0, np.abs(scaled))
+        moved = scaled + np.where(scaled + step > self.high, -step, step)
+        vectors = np.vstack([scaled, np.where(np.eye(len(NAMES)) > 0, moved, scaled)])
+        here, *there = np.hstack([self.of_data(vectors * self.scale), PRIOR * (vectors - self._first / self.scale)])
+        jacobian: Floats = (np.array(there) - here).T / (moved - scaled)
+        return here, jacobian
+
+    def of_data(self, vectors: Floats) -> Floats:
+        """Residuals of all observations for each vector: one row per vector."""
+        modelled = np.empty((*self._measured.shape, len(vectors)))
+        for places, stack in self._stacks:
+            terms = terms_of(vectors, stack, self._straggling)
             phases = terms.phases()
-            rows += [
-                weight * (phases[name] - training.phases[name]) / step_s for name in PHASES if name in training.phases
-            ]
-            if training.handed_over_s is not None:
-                rows.append(weight * (terms.exchange_s + terms.update_s - training.handed_over_s) / step_s)
-        for collective in self._evidence.collectives:
-            taken = np.maximum(
-                collective_s(vector, collective.conditions, collective.sizes, collective.operation), 1e-12
-            )
-            rows += (np.log(taken / collective.seconds) / np.sqrt(len(collective.sizes))).tolist()
-        return np.array(rows)
+            modelled[places, 0] = terms.step_s
+            for index, name in enumerate(PHASES, start=1):
+                modelled[places, index] = phases[name]
+            modelled[places, -1] = terms.exchange_s + terms.update_s
+        steps_s = self._steps_s[:, None, None]
+        rows = self._weights[..., None] * (modelled - self._measured[..., None]) / steps_s
+        rows[:, 0] = _logs(modelled[:, 0] / steps_s[:, 0])
+        of_collectives = [
+            _logs(collective_s(vectors, stack, probe.operation)[0] / probe.seconds) / np.sqrt(len(probe.sizes))
+            for probe, stack in self._probes
+        ]
+        return np.hstack([rows[~np.isnan(self._measured)].T, *of_collectives])
 
     def common(self) -> Floats:
         """Effect of a relative slowdown of whole runs on the residuals: one column per trial and per collective."""
-        columns: list[list[float]] = []
-        for training in self._evidence.trainings:
-            weight = DERIVED_WEIGHT if training.derived else 1.0
-            phases = [weight * training.phases[name] / training.step_s for name in PHASES if name in training.phases]
-            if training.handed_over_s is not None:
-                phases.append(weight * training.handed_over_s / training.step_s)
-            columns.append([1.0, *phases])
-        columns += [
-            [1 / np.sqrt(len(collective.sizes))] * len(collective.sizes) for collective in self._evidence.collectives
-        ]
-        matrix = np.zeros((sum(len(column) for column in columns), len(columns)))
-        row = 0
-        for index, column in enumerate(columns):
-            matrix[row : row + len(column), index] = column
-            row += len(column)
+        relative = self._weights * self._measured / self._steps_s[:, None]
+        relative[:, 0] = 1.0
+        of_trainings = [column[~np.isnan(column)] for column in relative]
+        of_collectives = [np.full(len(probe.sizes), 1 / np.sqrt(len(probe.sizes))) for probe, _ in self._probes]
+        matrix: Floats = block_diag(*(column[:, None] for column in (*of_trainings, *of_collectives)))
         return matrix
 
     def noise_of_means(self, noise: float) -> Floats:
@@ -125,10 +137,12 @@ class Problem:
         Args:
             near: Start of the search. By default several starts are tried and the best result is used.
         """
+        search = _Search(self.linearised)
         ends = [
             least_squares(
-                self.residuals,
+                search.residuals,
                 begin / self.scale,
+                jac=search.jacobian,
                 bounds=(np.zeros(len(NAMES)), self.high),
                 x_scale=1.0,
                 max_nfev=MOST_EVALUATIONS,
@@ -162,3 +176,36 @@ class Problem:
         first[INDEX["alpha_s"]], first[INDEX["byte_s"]] = 1e-4, 1e-9
         bounded: Floats = np.minimum(first, HIGH)
         return bounded
+
+
+def _observed_s(training: Training) -> list[float]:
+    """Seconds of the step, of its phases and of what was handed over; NaN for what was not observed."""
+    handed_over = np.nan if training.handed_over_s is None else training.handed_over_s
+    return [training.step_s, *(training.phases.get(name, np.nan) for name in PHASES), handed_over]
+
+
+def _logs(ratios: Floats) -> Floats:
+    """Logarithms, which do not depend on the processor.
+
+    The last digit of NumPy's depends on its vector instructions, and a fit to few runs amplifies such differences.
+    """
+    return np.array([log(max(ratio, TINY)) for ratio in ratios.ravel().tolist()]).reshape(ratios.shape)
+
+
+class _Search:
+    """Residuals and Jacobian from one evaluation: a search asks for the Jacobian where it asked for residuals."""
+
+    def __init__(self, linearised: Callable[[Floats], tuple[Floats, Floats]]) -> None:
+        self._linearised = linearised
+        self._at: Floats | None = None
+
+    def residuals(self, scaled: Floats) -> Floats:
+        return self._evaluated(scaled)[0]
+
+    def jacobian(self, scaled: Floats) -> Floats:
+        return self._evaluated(scaled)[1]
+
+    def _evaluated(self, scaled: Floats) -> tuple[Floats, Floats]:
+        if self._at is None or not np.array_equal(self._at, scaled):
+            self._at, self._values = scaled.copy(), self._linearised(scaled)
+        return self._values

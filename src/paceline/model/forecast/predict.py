@@ -11,17 +11,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
-from paceline.model.equations.ready import buckets_of
-from paceline.model.equations.step import Buckets, Floats
+from paceline.model.equations.ready import Buckets, buckets_of
 from paceline.model.equations.stragglers import Straggling
-from paceline.model.equations.terms import StepTerms, bottleneck, shares, step_terms
+from paceline.model.equations.terms import StepTerms, bottleneck, shares, step_terms, steps_s
 from paceline.model.fitting.calibration import Calibration
 from paceline.plan.vocabulary import SERVER
-from paceline.stats.estimate import Estimate
+from paceline.stats.estimate import MODELLED_LEVEL, Estimate
 from paceline.stats.known_by import SIMULATED, KnownBy
 
-LEVEL = 0.90
 WIDER_PER_DOUBLING = 0.5
 """Growth of the model's own error for each doubling beyond what was run."""
 WORTH_PAYING = 0.5
@@ -44,7 +43,7 @@ class Prediction:
     throughput: Estimate
     efficiency: Estimate
     """Throughput per worker divided by that of a single worker with the same batch."""
-    terms: StepTerms
+    terms: StepTerms[float]
     bottleneck: str
     shares: dict[str, float]
     extrapolated_by: float
@@ -80,21 +79,22 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     alone = conditions.alone()
     single = step_terms(calibration.vector, alone, calibration.straggling).step_s
     draws = calibration.draws[:SIMULATED_DRAWS] if conditions.is_simulated else calibration.draws
-    steps = _steps(calibration, conditions, draws)
-    factor, what = calibration.hull.beyond(conditions)
+    steps = steps_of(draws, conditions, calibration.straggling)
+    factor, axis = calibration.hull.beyond(conditions)
     own = calibration.residual * (1 + WIDER_PER_DOUBLING * np.log2(factor))
     by = SIMULATED if conditions.is_simulated else calibration.by
     step = estimated(terms.step_s, steps, own, "s", by)
-    kept = estimated(single / terms.step_s, _steps(calibration, alone, draws) / steps, own, "1", by).at_most(1.0)
+    ratios = steps_of(draws, alone, calibration.straggling) / steps
+    efficiency = estimated(single / terms.step_s, ratios, own, "1", by).at_most(1.0)
     samples = conditions.workers * conditions.samples
-    words = f"extrapolated × {factor:.2g} beyond {what} that were run" if what else ""
+    words = f"extrapolated × {factor:.2g} beyond {axis} that were run" if axis else ""
     memory = calibration.memory
     return Prediction(
         conditions=conditions,
         by=by,
         step=step,
         throughput=step.over(samples, "samples/s"),
-        efficiency=kept,
+        efficiency=efficiency,
         terms=terms,
         bottleneck=bottleneck(terms),
         shares=shares(terms),
@@ -104,19 +104,14 @@ def predict(calibration: Calibration, conditions: Conditions) -> Prediction:
     )
 
 
-def _steps(calibration: Calibration, conditions: Conditions, draws: Floats) -> Floats:
-    """Step time for each draw."""
-    return np.array([step_of(draw, conditions, calibration.straggling) for draw in draws])
-
-
-def step_of(vector: Floats, conditions: Conditions, straggling: Straggling) -> float:
-    """Step time in seconds; never 0, so that ratios are defined for every draw."""
-    return max(step_terms(vector, conditions, straggling).step_s, TINY)
+def steps_of(vectors: Floats, conditions: Conditions, straggling: Straggling) -> Floats:
+    """Step time in seconds for each vector; never 0, so that ratios are defined for every draw."""
+    return np.maximum(steps_s(vectors, conditions, straggling), TINY)
 
 
 def estimated(value: float, draws: Floats, own: float, unit: str, by: KnownBy) -> Estimate:
     """An estimate whose interval combines the spread of the draws and the model's own error as independent errors."""
-    tail = (1 - LEVEL) / 2
+    tail = (1 - MODELLED_LEVEL) / 2
     logs = np.log(np.maximum(draws, TINY) / value) if len(draws) else np.zeros(1)
     down, up = np.quantile(logs, [tail, 1 - tail])
     low, high = -np.hypot(min(down, 0.0), own), np.hypot(max(up, 0.0), own)
@@ -124,7 +119,7 @@ def estimated(value: float, draws: Floats, own: float, unit: str, by: KnownBy) -
         value=value,
         low=value * float(np.exp(low)),
         high=value * float(np.exp(high)),
-        level=LEVEL,
+        level=MODELLED_LEVEL,
         unit=unit,
         by=by,
         n_runs=None,

@@ -14,7 +14,8 @@ from paceline.model.fitting.calibration import Calibration
 from paceline.plan.vocabulary import REPLICATED
 
 Changed = tuple[Calibration, Conditions]
-Apply = Callable[[Calibration, Conditions], Changed]
+Change = Callable[[Calibration, Conditions], Changed]
+"""Makes other inputs of the model from those that are given."""
 
 MOST_JOBS = 64
 """Limit, because each job is simulated message by message."""
@@ -22,13 +23,13 @@ MOST_FACTOR = 1e6
 """A host or link that is slower by more than this has failed."""
 
 
-def slow_host(value: str) -> Apply:
+def slow_host(value: str) -> Change:
     """slow-host=x2: one host computes half as fast as the others."""
     factor = _at_least_one(value)
     return lambda calibration, conditions: _with_hosts("slow-host", calibration, conditions, (factor,), repeating=False)
 
 
-def unequal_hosts(value: str) -> Apply:
+def unequal_hosts(value: str) -> Change:
     """unequal-hosts=1/1.5: slowness of each host; the pattern repeats over all hosts."""
     factors = tuple(_number(part, "factors separated by slashes, such as 1/1/1.5") for part in value.split("/"))
     if len(factors) < 2:
@@ -38,7 +39,7 @@ def unequal_hosts(value: str) -> Apply:
     )
 
 
-def oversubscription(value: str) -> Apply:
+def oversubscription(value: str) -> Change:
     """oversubscription=x4: the network between hosts carries a quarter of what they can send together."""
     factor = _at_least_one(value)
 
@@ -49,7 +50,7 @@ def oversubscription(value: str) -> Apply:
     return apply
 
 
-def jobs(value: str) -> Apply:
+def jobs(value: str) -> Change:
     """jobs=2: two equal jobs, including this one, share the links."""
     if not value.isdecimal() or not 1 <= int(value) <= MOST_JOBS:
         raise ValueError(f"should be a whole number of jobs, 1 to {MOST_JOBS}")

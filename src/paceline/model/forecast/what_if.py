@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from paceline.errors import PacelineError, did_you_mean
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.feeding import arrival
 from paceline.model.equations.parameters import INDEX
-from paceline.model.equations.step import Floats
 from paceline.model.equations.stragglers import ALIKE
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration
-from paceline.model.forecast.predict import predict, with_buckets
-from paceline.model.forecast.simulated_changes import Apply, Changed, jobs, oversubscription, slow_host, unequal_hosts
+from paceline.model.forecast.predict import with_buckets
+from paceline.model.forecast.simulated_changes import Change, Changed, jobs, oversubscription, slow_host, unequal_hosts
 from paceline.units import BYTES, BYTES_PER_SECOND, SECONDS, parse_quantity
 
 COMPRESSIONS = {"none": 1.0, "fp16": 0.5, "bf16": 0.5, "int8": 0.25}
@@ -25,16 +25,7 @@ BUCKET_SIZES = tuple(2.0**power for power in range(16, 29))
 """Bucket sizes to try when looking for the best one: 64 KiB to 256 MiB."""
 
 
-@dataclass(frozen=True, kw_only=True, slots=True)
-class WhatIfChange:
-    """One changed input of the model."""
-
-    name: str
-    value: str
-    apply: Apply
-
-
-def parse_changes(text: str) -> list[WhatIfChange]:
+def parse_changes(text: str) -> list[Change]:
     """Parse the changes that a user wrote.
 
     Raises:
@@ -51,12 +42,11 @@ def parse_changes(text: str) -> list[WhatIfChange]:
                 f"--what-if {part.strip()!r}: unknown input", hint=f"{suggestion}; write it like bandwidth=x4"
             )
         try:
-            apply = INPUTS[name](value)
+            changes.append(INPUTS[name](value))
         except ValueError as error:
             raise PacelineError(
                 f"--what-if {name}={value}: {error}", hint="give a factor (x4) or a quantity (25Gbit)"
             ) from None
-        changes.append(WhatIfChange(name=name, value=value, apply=apply))
     return changes
 
 
@@ -77,7 +67,7 @@ def _above_zero(value: str, units: dict[str, float]) -> float:
     return quantity
 
 
-def _bandwidth(value: str) -> Apply:
+def _bandwidth(value: str) -> Change:
     factor = _factor(value)
     rate = None if factor else _above_zero(value, BYTES_PER_SECOND)
 
@@ -91,7 +81,7 @@ def _bandwidth(value: str) -> Apply:
     return apply
 
 
-def _latency(value: str) -> Apply:
+def _latency(value: str) -> Change:
     factor = _factor(value)
     seconds = None if factor else parse_quantity(value, SECONDS)
     if seconds is not None and seconds < 0:
@@ -106,7 +96,7 @@ def _latency(value: str) -> Apply:
     return apply
 
 
-def _compression(value: str) -> Apply:
+def _compression(value: str) -> Change:
     if value not in COMPRESSIONS:
         raise ValueError(did_you_mean(value, COMPRESSIONS))
 
@@ -117,12 +107,12 @@ def _compression(value: str) -> Apply:
     return apply
 
 
-def _bucket(value: str) -> Apply:
+def _bucket(value: str) -> Change:
     size = np.inf if value == "all" else _above_zero(value, BYTES)
     return lambda calibration, conditions: (calibration, with_buckets(calibration, conditions, size))
 
 
-def _compute(value: str) -> Apply:
+def _compute(value: str) -> Change:
     factor = _factor(value)
     if factor is None:
         raise ValueError("write it as a factor: compute=x2 means twice as fast")
@@ -136,7 +126,7 @@ def _compute(value: str) -> Apply:
     return apply
 
 
-def _input(value: str) -> Apply:
+def _input(value: str) -> Change:
     factor = _factor(value)
     if factor is None:
         raise ValueError("write it as a factor: input=x2 means twice as fast")
@@ -148,7 +138,7 @@ def _input(value: str) -> Apply:
     return apply
 
 
-def _loaders(value: str) -> Apply:
+def _loaders(value: str) -> Change:
     count = int(value)
     if count < 0:
         raise ValueError("should be 0 or more")
@@ -168,27 +158,27 @@ def _loaders(value: str) -> Apply:
     return apply
 
 
-def _accumulate(value: str) -> Apply:
+def _accumulate(value: str) -> Change:
     passes = int(value)
     if passes < 1:
         raise ValueError("should be at least 1")
     return lambda calibration, conditions: (calibration, conditions.change(passes=passes))
 
 
-def _every(value: str) -> Apply:
+def _every(value: str) -> Change:
     steps = int(value)
     if steps < 1:
         raise ValueError("should be at least 1")
     return lambda calibration, conditions: (calibration, conditions.change(every=steps))
 
 
-def _stragglers(value: str) -> Apply:
+def _stragglers(value: str) -> Change:
     if value != "none":
         raise ValueError("the only value is none: stragglers=none")
     return lambda calibration, conditions: (replace(calibration, straggling=ALIKE), conditions)
 
 
-INPUTS: Mapping[str, Callable[[str], Apply]] = {
+INPUTS: Mapping[str, Callable[[str], Change]] = {
     "bandwidth": _bandwidth,
     "latency": _latency,
     "compression": _compression,
@@ -216,10 +206,10 @@ def _scaled(calibration: Calibration, name: str, factor: float) -> Calibration:
     return replace(calibration, vector=times(calibration.vector), draws=times(calibration.draws))
 
 
-def changed(calibration: Calibration, conditions: Conditions, changes: list[WhatIfChange]) -> Changed:
-    """Apply all changes in order."""
+def changed(calibration: Calibration, conditions: Conditions, changes: Sequence[Change]) -> Changed:
+    """Change all changes in order."""
     for change in changes:
-        calibration, conditions = change.apply(calibration, conditions)
+        calibration, conditions = change(calibration, conditions)
     return calibration, conditions
 
 
@@ -227,24 +217,35 @@ SINGLE_CHANGES = ("bandwidth=x2", "latency=x0.5", "compute=x2", "input=x2", "com
 """The changes to try when looking for the one that helps most."""
 
 
-def single_changes(calibration: Calibration, conditions: Conditions) -> list[tuple[str, float]]:
-    """(change, step time after it relative to before), best first; includes the best bucket size."""
-    before = predict(calibration, conditions).step.value
-    ratios = []
-    for text in SINGLE_CHANGES:
-        (change,) = parse_changes(text)
-        ratios.append((text, predict(*change.apply(calibration, conditions)).step.value / before))
+@dataclass(frozen=True, kw_only=True, slots=True)
+class ChangeEffect:
+    """What a single change does to a step."""
+
+    change: str
+    """As it is written after `--what-if`."""
+    step_ratio: float
+    """Step time after the change relative to before."""
+
+
+def single_changes(calibration: Calibration, conditions: Conditions) -> list[ChangeEffect]:
+    """The effects of SINGLE_CHANGES and of the best bucket size, best first."""
+
+    def step_s(calibration: Calibration, conditions: Conditions) -> float:
+        return step_terms(calibration.vector, conditions, calibration.straggling).step_s
+
+    steps_s = {text: step_s(*changed(calibration, conditions, parse_changes(text))) for text in SINGLE_CHANGES}
     if (best := best_bucket(calibration, conditions)) is not None:
-        size, step = best
-        ratios.append((f"bucket={size / 2**20:g}MiB", step / before))
-    return sorted(ratios, key=lambda entry: entry[1])
+        size, seconds = best
+        steps_s[f"bucket={size / 2**20:g}MiB"] = seconds
+    before = step_s(calibration, conditions)
+    effects = [ChangeEffect(change=text, step_ratio=seconds / before) for text, seconds in steps_s.items()]
+    return sorted(effects, key=lambda effect: effect.step_ratio)
 
 
 def best_bucket(calibration: Calibration, conditions: Conditions) -> tuple[float, float] | None:
     """(bytes, step time) of the best bucket size; None where gradients are not sent in buckets."""
     if not calibration.bucketed or calibration.ready is None or conditions.workers < 2:
         return None
-    # Compute step times only: intervals would take a hundred times as long.
     steps = [
         step_terms(calibration.vector, with_buckets(calibration, conditions, size), calibration.straggling).step_s
         for size in BUCKET_SIZES

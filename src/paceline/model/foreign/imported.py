@@ -9,7 +9,6 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -20,7 +19,7 @@ from paceline.model.equations.ready import Ready
 from paceline.model.fitting.observe import ObservedCollective, Training
 from paceline.model.fitting.problem import Evidence
 from paceline.model.foreign import readers
-from paceline.model.foreign.readers import SizeTable
+from paceline.model.foreign.readers import SizeTable, StepTimes
 
 FOLDER = "imports"
 """Folder of the imports in a store."""
@@ -44,6 +43,35 @@ class ImportContext:
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
+class CollectiveTimes:
+    """Times of a stand-alone collective."""
+
+    operation: str
+    sizes: Sequence[float]
+    """Bytes of each message."""
+    seconds: Sequence[float]
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
+class GradientOrder:
+    """Gradients in the order in which they become ready, as in `Ready`."""
+
+    fractions: Sequence[float]
+    bytes: Sequence[float]
+
+
+Told = CollectiveTimes | GradientOrder | StepTimes
+"""What was read from a file."""
+TOLD: Mapping[str, type[Told]] = {
+    NCCL_TESTS: CollectiveTimes,
+    OSU: CollectiveTimes,
+    LAYERS: GradientOrder,
+    KINETO: StepTimes,
+}
+"""Maps a kind of file to what is read from it."""
+
+
+@dataclass(frozen=True, kw_only=True, slots=True)
 class Imported:
     """One imported file."""
 
@@ -52,8 +80,11 @@ class Imported:
     kind: str
     """One of KINDS."""
     setting: ImportContext
-    told: Mapping[str, Any]
-    """Values read from the file, as lists and numbers."""
+    told: Told
+
+
+Reader = Callable[[str, ImportContext], tuple[Told, ImportContext]]
+"""Maps the text of a file and what the user adds to what was read and its complete context."""
 
 
 def recognised(text: str) -> str:
@@ -86,8 +117,8 @@ def read_import(text: str, *, file: str, kind: str | None, setting: ImportContex
     return Imported(file=file, digest=hashlib.sha256(text.encode()).hexdigest(), kind=kind, setting=setting, told=told)
 
 
-def _table(read: Callable[[str], SizeTable]) -> Callable[[str, ImportContext], tuple[dict[str, Any], ImportContext]]:
-    def parse(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:
+def _table(read: Callable[[str], SizeTable]) -> Reader:
+    def parse(text: str, setting: ImportContext) -> tuple[CollectiveTimes, ImportContext]:
         table = read(text)
         if table.operation not in UNDERSTOOD:
             raise PacelineError(
@@ -97,18 +128,18 @@ def _table(read: Callable[[str], SizeTable]) -> Callable[[str, ImportContext], t
         workers = setting.workers or table.ranks
         if workers is None:
             raise PacelineError("the file does not contain the number of ranks", hint="add it: --workers 2")
-        values = {"operation": table.operation, "sizes": table.sizes.tolist(), "seconds": table.seconds.tolist()}
-        return values, replace(setting, workers=workers)
+        times = CollectiveTimes(operation=table.operation, sizes=table.sizes.tolist(), seconds=table.seconds.tolist())
+        return times, replace(setting, workers=workers)
 
     return parse
 
 
-def _layers(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:
+def _layers(text: str, setting: ImportContext) -> tuple[GradientOrder, ImportContext]:
     ready = readers.ready_of_layer_trace(list(csv.DictReader(io.StringIO(text))))
-    return {"fractions": list(ready.fractions), "bytes": list(ready.bytes)}, setting
+    return GradientOrder(fractions=ready.fractions, bytes=ready.bytes), setting
 
 
-def _kineto(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportContext]:
+def _kineto(text: str, setting: ImportContext) -> tuple[StepTimes, ImportContext]:
     missing = [
         flag for flag, value in (("--workers 2", setting.workers), ("--batch 32", setting.batch)) if value is None
     ]
@@ -117,10 +148,10 @@ def _kineto(text: str, setting: ImportContext) -> tuple[dict[str, Any], ImportCo
             "a profile does not contain the number of workers and the batch",
             hint=f"add them (batch is samples per worker and step): {' '.join(missing)}",
         )
-    return dict(readers.step_of_kineto(text)), setting
+    return readers.step_of_kineto(text), setting
 
 
-_READERS: dict[str, Callable[[str, ImportContext], tuple[dict[str, Any], ImportContext]]] = {
+_READERS: dict[str, Reader] = {
     NCCL_TESTS: _table(readers.nccl_tests),
     OSU: _table(readers.osu),
     LAYERS: _layers,
@@ -141,7 +172,16 @@ def read_imports(folder: Path, study: str) -> list[Imported]:
     path = imports_path(folder, study)
     try:
         data = json.loads(path.read_text(encoding="utf-8"))
-        return [Imported(**{**plain, "setting": ImportContext(**plain["setting"])}) for plain in data]
+        return [
+            Imported(
+                file=plain["file"],
+                digest=plain["digest"],
+                kind=plain["kind"],
+                setting=ImportContext(**plain["setting"]),
+                told=TOLD[plain["kind"]](**plain["told"]),
+            )
+            for plain in data
+        ]
     except FileNotFoundError:
         return []
     except (OSError, ValueError, KeyError, TypeError) as error:
@@ -163,8 +203,16 @@ def with_imports(evidence: Evidence, imports: Sequence[Imported]) -> Evidence:
     """The observations of a family, extended by the imports that apply to it."""
     for imported in imports:
         if imported.setting.framework in {None, evidence.family.framework}:
-            evidence = _ADDERS[imported.kind](evidence, imported)
+            evidence = _with(evidence, imported.setting, imported.told)
     return evidence
+
+
+def _with(evidence: Evidence, setting: ImportContext, told: Told) -> Evidence:
+    if isinstance(told, CollectiveTimes):
+        return _with_collective(evidence, setting, told)
+    if isinstance(told, StepTimes):
+        return _with_step(evidence, setting, told)
+    return _with_layers(evidence, told)
 
 
 def _conditions(evidence: Evidence, setting: ImportContext) -> Conditions:
@@ -179,24 +227,24 @@ def _conditions(evidence: Evidence, setting: ImportContext) -> Conditions:
     )
 
 
-def _with_collective(evidence: Evidence, imported: Imported) -> Evidence:
+def _with_collective(evidence: Evidence, setting: ImportContext, told: CollectiveTimes) -> Evidence:
     collective = ObservedCollective(
         trial=evidence.trainings[0].trial,
-        conditions=_conditions(evidence, imported.setting).change(messages=()),
-        operation=imported.told["operation"],
-        sizes=np.array(imported.told["sizes"]),
-        seconds=np.array(imported.told["seconds"]),
+        conditions=_conditions(evidence, setting).change(messages=()),
+        operation=told.operation,
+        sizes=np.array(told.sizes),
+        seconds=np.array(told.seconds),
     )
     return replace(evidence, collectives=(*evidence.collectives, collective))
 
 
-def _with_step(evidence: Evidence, imported: Imported) -> Evidence:
+def _with_step(evidence: Evidence, setting: ImportContext, told: StepTimes) -> Evidence:
     largest = max(evidence.trainings, key=lambda training: training.conditions.workers)
     step = Training(
         trial=largest.trial,
-        conditions=_conditions(evidence, imported.setting),
-        steps_s=(imported.told["step"],),
-        phases={"communication": imported.told["exposed"]},
+        conditions=_conditions(evidence, setting),
+        steps_s=(told.step,),
+        phases={"communication": told.exposed},
         derived=False,
         straggling=largest.straggling,
         peak_rss_bytes=None,
@@ -204,8 +252,8 @@ def _with_step(evidence: Evidence, imported: Imported) -> Evidence:
     return replace(evidence, trainings=(*evidence.trainings, step))
 
 
-def _with_layers(evidence: Evidence, imported: Imported) -> Evidence:
-    ready = Ready(fractions=tuple(imported.told["fractions"]), bytes=tuple(imported.told["bytes"]), measured=True)
+def _with_layers(evidence: Evidence, told: GradientOrder) -> Evidence:
+    ready = Ready(fractions=tuple(told.fractions), bytes=tuple(told.bytes), measured=True)
     trainings = tuple(
         replace(training, conditions=_ready_by(ready, training.conditions)) for training in evidence.trainings
     )
@@ -219,11 +267,3 @@ def _ready_by(ready: Ready, conditions: Conditions) -> Conditions:
         if conditions.fractions is None
         else conditions.change(fractions=ready.of_messages(conditions.messages))
     )
-
-
-_ADDERS: dict[str, Callable[[Evidence, Imported], Evidence]] = {
-    NCCL_TESTS: _with_collective,
-    OSU: _with_collective,
-    LAYERS: _with_layers,
-    KINETO: _with_step,
-}

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from paceline.errors import PacelineError, documented
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.ready import Ready
-from paceline.model.equations.step import Floats
 from paceline.model.foreign.tables import Row, number
 from paceline.model.foreign.traces import spans_of_kineto
 
@@ -125,8 +125,18 @@ COMMUNICATES = re.compile(r"nccl|gloo|all_?reduce|allgather|reduce_?scatter|broa
 STEP = re.compile(r"ProfilerStep#\d+")
 
 
-def step_of_kineto(text: str) -> Mapping[str, float]:
-    """Mean seconds per step of a PyTorch profile: "step", "communication" (in total) and "exposed" (not hidden).
+@dataclass(frozen=True, kw_only=True, slots=True)
+class StepTimes:
+    """Mean seconds per step of a profile."""
+
+    step: float
+    communication: float
+    """All communication, hidden or exposed."""
+    exposed: float
+
+
+def step_of_kineto(text: str) -> StepTimes:
+    """The mean step of a PyTorch profile.
 
     Raises:
         PacelineError: The profile marks no steps.
@@ -144,11 +154,11 @@ def step_of_kineto(text: str) -> Mapping[str, float]:
     hidden = _overlap(communication, compute)
     total = sum(stop - start for start, stop in communication)
     count = len(steps)
-    return {
-        "step": sum(span.duration_s for span in steps) / count,
-        "communication": total / count,
-        "exposed": max(0.0, total - hidden) / count,
-    }
+    return StepTimes(
+        step=sum(span.duration_s for span in steps) / count,
+        communication=total / count,
+        exposed=max(0.0, total - hidden) / count,
+    )
 
 
 def _union(spans: Sequence[tuple[float, float]]) -> list[tuple[float, float]]:

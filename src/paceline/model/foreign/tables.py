@@ -28,8 +28,6 @@ class MeasuredPoint:
     batch: float
     """Samples per worker and step."""
     step_s: float
-    sync_s: float | None = None
-    """Seconds of communication according to the source; None if it does not say."""
     row: Row
 
 
@@ -46,7 +44,7 @@ class Schema:
 STEP_TIMES = Schema(
     name="step times by placement",
     columns=frozenset({"model", "cluster", "num_nodes", "num_replicas", "local_bsz", "step_time_s"}),
-    doc="model, cluster, num_nodes, num_replicas, local_bsz (samples per worker), step_time_s; sync_time_s if known",
+    doc="model, cluster, num_nodes, num_replicas, local_bsz (samples per worker), step_time_s",
 )
 THROUGHPUT = Schema(
     name="throughput by workers",
@@ -96,12 +94,12 @@ def read_table(path: Path) -> tuple[Schema, list[Row]]:
 def points_of(schema: Schema, rows: Sequence[Row]) -> list[MeasuredPoint]:
     """The measured points of a table, without rows that lack a number or have another metric."""
     if schema is STEP_TIMES:
-        made = [_step_time(row) for row in rows]
+        points = [_step_time(row) for row in rows]
     elif schema is THROUGHPUT:
-        made = [_throughput(row) for row in rows]
+        points = [_throughput(row) for row in rows]
     else:
         raise SpecError(f"a table of {schema.name} has no step times to predict", hint=documented("reference/tables"))
-    return [point for point in made if point is not None and point.step_s > 0]
+    return [point for point in points if point is not None and point.step_s > 0]
 
 
 def _step_time(row: Row) -> MeasuredPoint | None:
@@ -114,7 +112,6 @@ def _step_time(row: Row) -> MeasuredPoint | None:
         hosts=int(row["num_nodes"]),
         batch=float(row["local_bsz"]),
         step_s=step,
-        sync_s=number(row.get("sync_time_s")),
         row=row,
     )
 
@@ -168,13 +165,13 @@ def matching(condition: str, columns: Sequence[str]) -> Callable[[Row], bool]:
             raise SpecError(
                 f"--fit {condition!r}: {part.strip()!r} is not a comparison", hint='write: --fit "num_nodes<=4"'
             )
-        column, how, wanted = match.groups()
+        column, symbol, wanted = match.groups()
         if column not in columns:
             raise SpecError(f"--fit: the table has no column {column!r}", hint=did_you_mean(column, columns))
-        tests.append((column, _OPERATORS[how], wanted.strip("'\"")))
+        tests.append((column, _OPERATORS[symbol], wanted.strip("'\"")))
 
     def matches(row: Row) -> bool:
-        return all(_holds(row[column], how, wanted) for column, how, wanted in tests)
+        return all(_holds(row[column], compares, wanted) for column, compares, wanted in tests)
 
     return matches
 

@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
 from paceline.model.equations.exchange import message_costs
 from paceline.model.equations.parameters import INDEX
-from paceline.model.equations.step import Floats
+from paceline.model.equations.stack import stack_of
 from paceline.model.equations.terms import step_terms
 from paceline.model.fitting.calibration import Calibration
 from paceline.plan.vocabulary import REPLICATED
@@ -145,7 +146,7 @@ def spans_of_kineto(text: str) -> list[Span]:
 
 def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int = 1) -> list[Span]:
     """One predicted step on the streams "compute" and "communication", equal on each rank."""
-    terms = step_terms(calibration.vector, conditions, calibration.straggling)
+    terms, stack = step_terms(calibration.vector, conditions, calibration.straggling), stack_of([conditions])
     compute_phases = [
         ("input", terms.input_s),
         ("framework", terms.overhead_s),
@@ -176,7 +177,7 @@ def predicted_spans(calibration: Calibration, conditions: Conditions, ranks: int
             )
             end = now + terms.exposed_s
         elif conditions.workers > 1 and conditions.messages:
-            latencies, carried = message_costs(calibration.vector, conditions, conditions.sizes)
+            latencies, carried = (costs[0, 0] for costs in message_costs(calibration.vector[None, :], stack))
             begun = now - compute_phases[-1][1]
             ready = _fractions(calibration, conditions) * compute_phases[-1][1] + begun
             end = begun

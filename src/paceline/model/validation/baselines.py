@@ -14,7 +14,7 @@ from typing import Literal
 import numpy as np
 from scipy.optimize import least_squares, nnls
 
-from paceline.model.equations.step import Floats
+from paceline.model.equations.arrays import Floats
 from paceline.model.foreign.tables import MeasuredPoint
 
 TINY = 1e-9

@@ -8,10 +8,7 @@ from dataclasses import asdict, dataclass
 import numpy as np
 from scipy.stats import beta, spearmanr
 
-from paceline.model.equations.step import Floats
-
-LEVEL = 0.90
-"""Level of prediction intervals."""
+from paceline.model.equations.arrays import Floats
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

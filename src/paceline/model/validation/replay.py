@@ -8,8 +8,8 @@ from dataclasses import asdict, dataclass
 import numpy as np
 
 from paceline.errors import SpecError
+from paceline.model.equations.arrays import Floats
 from paceline.model.equations.recurrence import last_end
-from paceline.model.equations.step import Floats
 from paceline.model.foreign.tables import Row, number
 
 US = 1e-6
@@ -30,7 +30,7 @@ class LayerTrace:
 
     def step_s(self, before_s: float) -> float:
         """Step time if everything except the backward pass takes `before_s`."""
-        return before_s + max(self.backward_total_s, last_end(np.cumsum(self.backward_s), self.comm_s))
+        return before_s + max(self.backward_total_s, float(last_end(np.cumsum(self.backward_s), self.comm_s)))
 
 
 def layer_traces(rows: Sequence[Row]) -> list[LayerTrace]:

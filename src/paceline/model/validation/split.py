@@ -11,7 +11,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -54,11 +53,12 @@ def read_split(path: Path) -> Split:
         SpecError: The file cannot be read or lacks a key.
     """
     form = documented("how-to/validate")
-    data: dict[str, Any] = read_toml(path, kind="split", where=form, form=form).get("split", {})
-    missing = [key for key in ("records", "fit") if not isinstance(data.get(key), str)]
+    data: dict[str, object] = read_toml(path, kind="split", where=form, form=form).get("split", {})
+    texts = {key: value for key, value in data.items() if isinstance(value, str)}
+    missing = [key for key in ("records", "fit", *(data.keys() & {"only"})) if key not in texts]
     if missing:
-        raise SpecError(f"{path}: [split] lacks {', '.join(missing)}", hint=form)
-    return Split(records=data["records"], condition=data["fit"], only=data.get("only"))
+        raise SpecError(f"{path}: [split] lacks {', '.join(missing)} as text", hint=form)
+    return Split(records=texts["records"], condition=texts["fit"], only=texts.get("only"))
 
 
 def row_of(training: Training) -> Row:

@@ -25,9 +25,10 @@ from collections.abc import Sequence
 import numpy as np
 from scipy.special import ndtri
 
-from paceline.model.equations.step import Floats
+from paceline.model.equations.arrays import Floats
 from paceline.model.foreign.tables import MeasuredPoint
 from paceline.model.validation.baselines import TINY, Columns, Curved, Predictor, bent, columns, times
+from paceline.stats.estimate import MODELLED_LEVEL
 
 RING = 0.0
 GROWTHS = {RING: 0.1, 0.25: 0.2, 0.5: 0.5, 1.0: 0.2}
@@ -38,7 +39,6 @@ LATENCY_SHARE = 0.25
 """Exponent by which longer exchanges grow less. Of 0, ¼ and ½ it has the smallest error on published tables."""
 HABIT_POINTS = 5.0
 """A batch with this many points is corrected by half of its deviation from the curve."""
-LEVEL = 0.90
 WIDER_PER_DOUBLING = 0.5
 UNKNOWN_ERROR = 0.25
 """Half width of an interval, in logarithms, if nothing could be held out."""
@@ -138,7 +138,9 @@ class Structural(Predictor):
     def interval(self, points: Sequence[MeasuredPoint]) -> tuple[Floats, Floats]:
         at, (mean, apart) = columns(points), self._mixture.logs(points)
         beyond = np.maximum(1.0, np.maximum(at.hosts / self._hosts, at.workers / self._workers))
-        wide = np.hypot(self._error * (1 + WIDER_PER_DOUBLING * np.log2(beyond)), ndtri((1 + LEVEL) / 2) * apart)
+        wide = np.hypot(
+            self._error * (1 + WIDER_PER_DOUBLING * np.log2(beyond)), ndtri((1 + MODELLED_LEVEL) / 2) * apart
+        )
         return np.exp(mean - wide), np.exp(mean + wide)
 
 
@@ -149,4 +151,4 @@ def _inner_error(points: Sequence[MeasuredPoint]) -> float:
     many = [point for point in points if point.hosts == most]
     if len(few) < FEWEST or len(many) < FEWEST or len({point.hosts for point in few}) < 2:
         return UNKNOWN_ERROR
-    return float(np.quantile(np.abs(Mixture(few).logs(many)[0] - np.log(times(many))), LEVEL))
+    return float(np.quantile(np.abs(Mixture(few).logs(many)[0] - np.log(times(many))), MODELLED_LEVEL))

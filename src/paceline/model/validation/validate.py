@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from paceline.model.equations.step import Floats
+from paceline.model.equations.arrays import Floats
 from paceline.model.foreign.tables import MeasuredPoint
 from paceline.model.validation.baselines import BASELINES, Predictor, times
 from paceline.model.validation.figures import Figures, figures, mean_over_groups

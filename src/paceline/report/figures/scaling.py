@@ -11,7 +11,7 @@ from paceline.model.forecast.predict import KNEE, Prediction, knee
 from paceline.report import numbers
 from paceline.report.curve import LEFT, RIGHT, TOP, Curve, CurvePoint, panel, point_of
 from paceline.report.figures.figure import Figure, names_for
-from paceline.report.sheet import Cell, Line, Sheet, fields, measured, number, word
+from paceline.report.sheet import LEVEL, Cell, Line, Sheet, fields, level_cell, measured, number, word
 from paceline.report.svg import WIDTH, Area, picture
 from paceline.stats.estimate import Estimate
 from paceline.stats.known_by import MEASURED, SIMULATED, KnownBy
@@ -87,7 +87,8 @@ def _figure(
         for key, rows in groups.items()
     ]
     throughputs, efficiencies = [_throughput(family) for family in drawn], [_efficiency(family) for family in drawn]
-    top = max([1.0, *(point.high or point.value for curve in efficiencies for point in curve.measured)])
+    shown = [point.estimate for curve in efficiencies for point in curve.measured]
+    top = max([1.0, *(estimate.high or estimate.value for estimate in shown)])
     parts = panel(throughputs, upper, title="samples per second", log=True, form=format_count)
     parts += panel(
         efficiencies, lower, title="efficiency", log=False, form=_percent, named=False, low=0.0, high=min(top, 1.3)
@@ -109,32 +110,24 @@ def _throughput(family: Drawn) -> Curve:
         measured=tuple(_point(row, numbers.known(row.throughput)) for row in family.rows),
         predicted=tuple(point_of(prediction) for prediction in family.predictions),
         knee=knee(family.predictions) if family.predictions else None,
-        ideal=tuple(CurvePoint(workers=count, value=per_worker * count) for count in family.sizes),
+        ideal={count: per_worker * count for count in family.sizes},
     )
 
 
 def _efficiency(family: Drawn) -> Curve:
-    predicted = tuple(
-        CurvePoint(
-            workers=prediction.conditions.workers,
-            value=prediction.efficiency.value,
-            low=prediction.efficiency.low,
-            high=prediction.efficiency.high,
-        )
-        for prediction in family.predictions
-    )
     return Curve(
         name=family.name,
         measured=tuple(_point(row, numbers.known(row.efficiency)) for row in family.rows),
-        predicted=predicted,
-        ideal=tuple(CurvePoint(workers=count, value=1.0) for count in family.sizes),
+        predicted=tuple(
+            CurvePoint(workers=prediction.conditions.workers, estimate=prediction.efficiency)
+            for prediction in family.predictions
+        ),
+        ideal=dict.fromkeys(family.sizes, 1.0),
     )
 
 
 def _point(row: Row, quantity: Estimate) -> CurvePoint:
-    return CurvePoint(
-        workers=row.workers, value=quantity.value, low=quantity.low, high=quantity.high, key=row.key, by=_source(row)
-    )
+    return CurvePoint(workers=row.workers, estimate=quantity, key=row.key, by=_source(row))
 
 
 def _source(row: Row) -> KnownBy:
@@ -180,10 +173,11 @@ def _sheet(drawn: Sequence[Drawn]) -> Sheet:
         lines += [_measured_line(family.name, row) for row in family.rows]
         lines += [_predicted_line(family.name, family.key, prediction) for prediction in family.predictions]
     return Sheet(
-        caption="Throughput, speed-up and efficiency; of runs with 95 %, modelled with 90 % intervals",
+        caption="Throughput, speed-up and efficiency; in brackets: intervals of the level that their row names",
         fields=fields(
             family="family",
             by="by",
+            level=LEVEL,
             workers="workers",
             throughput="samples/s",
             speedup="speed-up",
@@ -194,34 +188,22 @@ def _sheet(drawn: Sequence[Drawn]) -> Sheet:
 
 
 def _measured_line(name: str, row: Row) -> Line:
-    return Line(
-        key=row.key,
-        cells=(
-            word(name),
-            word(_source(row)),
-            number(row.workers, str(row.workers)),
-            measured(row.throughput, numbers.plain(row.throughput)),
-            measured(row.speedup, numbers.plain(row.speedup)),
-            measured(row.efficiency, numbers.percent(row.efficiency)),
-        ),
+    quantities = (
+        measured(row.throughput, numbers.plain(row.throughput)),
+        measured(row.speedup, numbers.plain(row.speedup)),
+        measured(row.efficiency, numbers.percent(row.efficiency)),
     )
+    about = (word(name), word(_source(row)), level_cell(*quantities), number(row.workers, str(row.workers)))
+    return Line(key=row.key, cells=(*about, *quantities))
 
 
 def _predicted_line(name: str, base: str, prediction: Prediction) -> Line:
     workers = prediction.conditions.workers
-    return Line(
-        key=f"{base} predicted {workers}",
-        cells=(
-            word(name),
-            word(prediction.by),
-            number(workers, str(workers)),
-            _predicted(prediction.throughput, 1, ""),
-            word("-"),
-            _predicted(prediction.efficiency, 100, " %"),
-        ),
-    )
+    quantities = _predicted(prediction.throughput, 1, ""), word("-"), _predicted(prediction.efficiency, 100, " %")
+    about = (word(name), word(prediction.by), level_cell(*quantities), number(workers, str(workers)))
+    return Line(key=f"{base} predicted {workers}", cells=(*about, *quantities))
 
 
 def _predicted(estimate: Estimate, factor: float, unit: str) -> Cell:
     value, low, high = (format_count(number * factor) for number in (estimate.value, *estimate.interval))
-    return Cell(text=f"{value}{unit} ({low}–{high})", value=estimate.value, low=estimate.low, high=estimate.high)
+    return measured(estimate, f"{value}{unit} ({low}–{high})")

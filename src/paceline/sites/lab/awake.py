@@ -1,9 +1,9 @@
-"""Cores stay awake while a run of the lab goes on: a host is as fast beside sleeping neighbours as beside busy ones.
+"""Keeps the cores awake during a run of the lab, so that a host is as fast beside idle hosts as beside busy ones.
 
-A host held to a share of a core sleeps every few milliseconds. On a virtual machine the hypervisor then gives the core
-to somebody else, caches and clock rate with it, and the host needs the more CPU time for the same work the more it
-sleeps: a step of ResNet-44 took 1.65 times the CPU time at a quarter of a core. A host alone on the machine has a
-neighbour that sleeps, two hosts have not. Real hosts know nothing of all that, so the cores are never left to sleep.
+A host that is held to a share of a core sleeps every few milliseconds. On a virtual machine the hypervisor then gives
+the core to somebody else, with its caches and its clock rate, so the same work needs more CPU time the more the host
+sleeps: a step of ResNet-44 took 1.65 times the CPU time at a quarter of a core. A single host leaves the other cores
+asleep, and two hosts do not. On real hosts there is no such effect, so the lab never lets its cores sleep.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from paceline.sites.processes import cpu_seconds, tethered
 
 
 class Awake:
-    """One spinning process per core, tied to us like everything else.
+    """One spinning process per core, which ends when we do.
 
-    The lowest priority is not enough: Linux shares a core between sessions first, and only then between the processes
-    of one by their priorities. So they are in a control group that is idle as a whole, or else in a session that is.
+    The lowest priority is not enough: Linux shares a core between sessions first, and only then by priority between the
+    processes of a session. So they are in a control group that is idle as a whole, or else in a session that is.
     """
 
     def __init__(self, cores: Sequence[int], group: Path | None) -> None:
-        """Args: group: of `Groups.make_idle`."""
+        """Args: group: the idle control group, of `Groups.make_idle`; None: there is none."""
         self._spinning = [
             subprocess.Popen(
                 tethered([sys.executable, "-I", "-S", spin.__file__], cores=[core], groups=[group] if group else []),
@@ -38,11 +38,11 @@ class Awake:
         ]
 
     def cpu_s(self) -> float:
-        """CPU seconds so far, which nobody else wanted."""
-        return sum(cpu_seconds(one.pid) for one in self._spinning)
+        """CPU seconds that they have used so far, which nobody else wanted."""
+        return sum(cpu_seconds(process.pid) for process in self._spinning)
 
     def end(self) -> None:
-        for one in self._spinning:
-            one.kill()
-        for one in self._spinning:
-            one.wait()
+        for process in self._spinning:
+            process.kill()
+        for process in self._spinning:
+            process.wait()

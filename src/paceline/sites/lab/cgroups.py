@@ -1,7 +1,7 @@
-"""Cores and shares of a core for each host, by control groups: version 1 or 2, whichever has the `cpu` controller here.
+"""Control groups that give each host its cores, or a share of them: version 1 or 2, whichever has the `cpu` controller.
 
-A lab's folders carry the process id and start time of their owner, so that those of an owner who was killed are known
-for sure, and nobody else's are ever removed.
+The name of a lab's folders has the process id and the start time of their owner, so that those of an owner who was
+killed are recognised for sure, and nobody else's are ever removed.
 """
 
 from __future__ import annotations
@@ -14,10 +14,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 PERIOD_US = 10_000
-"""The shorter, the less a step notices that its host comes and goes. But the kernel looks at quotas with its ticks, of
-4 ms as a rule: with 5 ms and a core that never sleeps hosts got four fifths of their share, with 8 ms all of it."""
+"""The period of a quota. The shorter it is, the less a step notices that its host is stopped and resumed. But the
+kernel checks quotas at its ticks, usually of 4 ms: with a period of 5 ms and a core that never sleeps hosts got four
+fifths of their share, with 8 ms all of it."""
 LEAST_QUOTA_US = 1_000
-"""The kernel's own least."""
+"""The smallest quota that the kernel takes."""
 PREFIX = "paceline-lab"
 _IDLE = ".idle"
 _NAME = re.compile(rf"{PREFIX}\.(\d+)\.(\d+)({re.escape(_IDLE)})?")
@@ -31,7 +32,8 @@ class Bases:
     cpu: Path
     """Folder below which groups with quotas are made."""
     cpuset: Path | None
-    """The same for cores: of its own in version 1, the same folder in version 2; None: no such controller."""
+    """Folder below which groups with cores are made: another one in version 1, the same in version 2; None: no such
+    controller."""
 
     @property
     def folders(self) -> list[Path]:
@@ -39,7 +41,7 @@ class Bases:
 
 
 def find_bases(root: str = "/") -> Bases | None:
-    """Where we may make control groups; None where we may not. Looks, and changes nothing."""
+    """Where we may make control groups; None where we may not. Only looks: nothing is changed."""
     try:
         mounts = Path(root, "proc/self/mounts").read_text(encoding="utf-8")
         own = Path(root, "proc/self/cgroup").read_text(encoding="utf-8")
@@ -53,15 +55,15 @@ def find_bases(root: str = "/") -> Bases | None:
         elif kind == "cgroup2":
             at["unified"] = Path(root, folder.lstrip("/"))
     if "cpu" in at:
-        # Below our own group, so that what holds for us holds for the lab too.
+        # Below our own group, so that our limits hold for the lab too.
         lines = [line.split(":", 2) for line in own.splitlines()]
-        mine = {name: path for _, names, path in lines for name in names.split(",")}
-        found = {name: _below(at[name], mine.get(name, "/")) for name in ("cpu", "cpuset") if name in at}
-        if not all(os.access(folder, os.W_OK) for folder in found.values()):
+        own_groups = {name: path for _, names, path in lines for name in names.split(",")}
+        folders = {name: _below(at[name], own_groups.get(name, "/")) for name in ("cpu", "cpuset") if name in at}
+        if not all(os.access(folder, os.W_OK) for folder in folders.values()):
             return None
-        return Bases(version=1, cpu=found["cpu"], cpuset=found.get("cpuset"))
+        return Bases(version=1, cpu=folders["cpu"], cpuset=folders.get("cpuset"))
     if "unified" in at and os.access(at["unified"] / "cgroup.subtree_control", os.W_OK):
-        # Groups that have processes cannot have groups with controllers below them, the top one excepted.
+        # Except for the top one, a group that has processes cannot have groups with controllers below it.
         controllers = (at["unified"] / "cgroup.controllers").read_text(encoding="ascii").split()
         if "cpu" in controllers:
             return Bases(version=2, cpu=at["unified"], cpuset=at["unified"] if "cpuset" in controllers else None)
@@ -74,7 +76,7 @@ def _below(mount: Path, own: str) -> Path:
 
 
 def quota_us(cores: float) -> tuple[int, int]:
-    """(quota, period) in microseconds for so many cores' worth of CPU time."""
+    """(quota, period) in microseconds for the CPU time of so many cores."""
     return max(LEAST_QUOTA_US, round(cores * PERIOD_US)), PERIOD_US
 
 
@@ -90,7 +92,7 @@ class Groups:
         self._name = f"{PREFIX}.{owner}"
 
     def make(self, host: str, cores: Sequence[int], quota: float | None) -> list[Path]:
-        """Groups for one host; the folders that its processes join."""
+        """Make the groups of one host; the folders that its processes join."""
         for base in self._bases.folders:
             self._make_top(base / self._name)
         folders = []
@@ -119,7 +121,7 @@ class Groups:
                 _copy(name, top.parent, top)
 
     def limit(self, host: str, quota: float | None) -> None:
-        """Hold a host to so many cores' worth of CPU time; None: to nothing but its cores."""
+        """Limit a host to the CPU time of so many cores; None: no limit but its cores."""
         folder = self._bases.cpu / self._name / host
         if self._bases.version == 2:
             _write(folder / "cpu.max", "max" if quota is None else "{} {}".format(*quota_us(quota)))
@@ -132,9 +134,9 @@ class Groups:
             _write(folder / "cpu.cfs_quota_us", str(allowed))
 
     def make_idle(self) -> Path:
-        """A group for what may only run where nobody else wants to.
+        """Make a group for processes that only run when nobody else wants the core.
 
-        Beside those of the hosts and not below them: there it would run on their account.
+        It lies beside the groups of the hosts and not below them, where its time would count as theirs.
         """
         folder = self._bases.cpu / f"{self._name}{_IDLE}"
         folder.mkdir(exist_ok=True)
@@ -145,7 +147,7 @@ class Groups:
         return folder
 
     def remove(self) -> bool:
-        """Remove them all; False while a process that was killed is still leaving one."""
+        """Remove all of them; False while a process that was killed has not left its group yet."""
         tops = [base / self._name for base in self._bases.folders]
         removed = [_remove(top) for top in (*tops, self._bases.cpu / f"{self._name}{_IDLE}")]
         return all(removed)
@@ -172,9 +174,9 @@ def _start_time(pid: int) -> str | None:
 
 
 def _remove(top: Path) -> bool:
-    """Groups are removed as folders; the files in them are the kernel's."""
+    """Remove a group and those below it. They are removed as folders; the files in them belong to the kernel."""
     with contextlib.suppress(OSError):
-        for folder in [one for one in top.iterdir() if one.is_dir()]:
+        for folder in [entry for entry in top.iterdir() if entry.is_dir()]:
             folder.rmdir()
         top.rmdir()
     return not top.exists()

@@ -1,4 +1,4 @@
-"""One emulated cluster, made and taken down."""
+"""One emulated cluster: how it is made, measured, disturbed and taken down."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from paceline.sites.lab.namespaces import Namespace, hold
 NO_DELAY, NETEM, DELAY_LINE = "none", "netem", "delay-line"
 """How latency is made."""
 WARM_S, WINDOW_S = 0.02, 0.08
-"""Of each measurement of a link; tens of times the burst."""
+"""Warm-up and window of each measurement of a link; tens of times the burst."""
 SLOW_START_TRIPS = 12
 """Round trips after which TCP has found the rate of any link we emulate."""
 LEAVING_S = 2.0
-"""Time for killed processes to leave their control groups."""
+"""Time for processes that were killed to leave their control groups."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Achieved:
-    """What passes over one host's link."""
+    """What one host's link achieves."""
 
     sent_bytes_per_s: float
     received_bytes_per_s: float
@@ -38,7 +38,7 @@ class Achieved:
 
 
 class Cluster:
-    """Hosts, switch, links and groups of one layout. Made by `make`, ended by `close`; dies with us otherwise."""
+    """Hosts, switch, links and control groups of one layout. If `close` is never called, they end when we do."""
 
     def __init__(self, layout: Layout, *, privilege: str, delay_by: str, groups: Groups | None) -> None:
         self.layout = layout
@@ -47,17 +47,17 @@ class Cluster:
         self.folders: list[list[Path]] = []
         """Control groups of each host."""
         self.idle_group: Path | None = None
-        """For what may only use what the hosts leave; None: control groups cannot be written."""
+        """For processes that only use CPU time which the hosts leave; None: control groups cannot be written."""
         self.delay_line: DelayLine | None = None
         self._privilege = privilege
         self._groups = groups
         self._switch: Namespace | None = None
 
     def make(self) -> None:
-        """Start and join everything.
+        """Start the hosts and connect them.
 
         Raises:
-            SiteError: the machine would not; what was made is gone again.
+            SiteError: that is not possible on this machine; what was made is removed again.
         """
         try:
             self._make()
@@ -87,7 +87,7 @@ class Cluster:
             self.idle_group = self._groups.make_idle()
 
     def measure(self) -> list[Achieved]:
-        """Bandwidth and round trip of every host's link; nothing for a host that is alone."""
+        """Measure bandwidth and round trip of every host's link; nothing for a host that is alone."""
         assert self._switch is not None
         if len(self.hosts) < 2:
             return []
@@ -102,14 +102,15 @@ class Cluster:
         done = subprocess.run([*self._switch.enter(), *command], capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SiteError(f"the lab could not measure its links: {done.stderr.strip()[-300:]}")
-        found = json.loads(done.stdout)
+        probed: list[probe.Probed] = json.loads(done.stdout)
+        # Each host receives what the one before it sends.
         return [
             Achieved(
-                sent_bytes_per_s=one["bytes_per_s"],
-                received_bytes_per_s=before["bytes_per_s"],
-                round_trip_s=one["round_trip_s"],
+                sent_bytes_per_s=to_next["bytes_per_s"],
+                received_bytes_per_s=from_previous["bytes_per_s"],
+                round_trip_s=to_next["round_trip_s"],
             )
-            for one, before in zip(found, [found[-1], *found[:-1]], strict=True)
+            for to_next, from_previous in zip(probed, [probed[-1], *probed[:-1]], strict=True)
         ]
 
     def cut_link(self, host: int) -> None:
@@ -117,15 +118,15 @@ class Cluster:
 
     def slow(self, host: int, factor: float) -> None:
         assert self._groups is not None
-        one = self.layout.hosts[host]
-        self._groups.limit(one.name, (one.quota or len(one.cores)) / factor)
+        slowed = self.layout.hosts[host]
+        self._groups.limit(slowed.name, (slowed.quota or len(slowed.cores)) / factor)
 
     def kill(self, host: int) -> None:
         self.hosts[host].kill()
 
     def traffic(self) -> list[tuple[int, int]]:
-        """(sent, received) bytes of each host's link so far; none for a host that is gone."""
-        found = []
+        """(sent, received) bytes of each host's link so far; a host that is gone is left out."""
+        traffic = []
         for namespace in self.hosts:
             try:
                 lines = Path(f"/proc/{namespace.init}/net/dev").read_text(encoding="ascii").splitlines()
@@ -135,11 +136,11 @@ class Cluster:
                 name, _, numbers = line.partition(":")
                 if name.strip() == DEVICE:
                     counters = numbers.split()
-                    found.append((int(counters[8]), int(counters[0])))
-        return found
+                    traffic.append((int(counters[8]), int(counters[0])))
+        return traffic
 
     def close(self) -> None:
-        """End every process in it; the kernel frees devices and namespaces with the last one. Idempotent."""
+        """End every process in it; with the last one the kernel frees devices and namespaces. Idempotent."""
         if self.delay_line:
             self.delay_line.end()
         namespaces = [*self.hosts, *([self._switch] if self._switch else [])]

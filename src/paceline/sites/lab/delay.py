@@ -1,4 +1,4 @@
-"""The delay line: compiled once into the cache, one process for all links of a lab, tied to us like everything else."""
+"""The delay line: a program that is compiled once into the cache, and delays the packets of all links of a lab."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TUN = "/dev/net/tun"
 
 
 def lack_of_delay_line() -> str | None:
-    """Why there can be no delay line here, with what to do; None if there can."""
+    """Why there can be no delay line here, with what to do about it; None if there can."""
     if not os.access(TUN, os.R_OK | os.W_OK):
         return f"{TUN} cannot be opened: run as root, or load the module tun"
     if not _program().exists() and _compiler() is None:
@@ -31,11 +31,11 @@ def lack_of_delay_line() -> str | None:
 
 
 class DelayLine:
-    """The running process."""
+    """The running delay line, which ends when we do."""
 
     def __init__(self, switch: Namespace, hosts: Sequence[Namespace], link: LabLink) -> None:
         times = [f"{seconds * 1e9:.0f}" for seconds in (link.delay_s, link.jitter_s)]
-        inits = [str(one.init) for one in (switch, *hosts)]
+        inits = [str(namespace.init) for namespace in (switch, *hosts)]
         self._popen = subprocess.Popen(
             tethered([*switch.enter(), str(_compiled()), *times, *inits]),
             stdin=subprocess.DEVNULL,
@@ -44,12 +44,12 @@ class DelayLine:
             start_new_session=True,
         )
         assert self._popen.stdout is not None
-        told = self._popen.stdout.readline().decode()
-        self.real_time = "fifo" in told
-        """Whether the kernel lets it run before everything else; without that it is late when the cores are busy."""
-        if not told.startswith("ready"):
+        first_line = self._popen.stdout.readline().decode()
+        self.real_time = "fifo" in first_line
+        """Whether the kernel runs it before all other processes; if not, it is late when the cores are busy."""
+        if not first_line.startswith("ready"):
             self.end()
-            raise SiteError(f"the delay line did not start: {told.strip()}")
+            raise SiteError(f"the delay line did not start: {first_line.strip()}")
 
     @property
     def pid(self) -> int:
@@ -67,11 +67,11 @@ class DelayLine:
 
 
 def _compiler() -> str | None:
-    return next((found for name in COMPILERS if (found := shutil.which(name))), None)
+    return next((path for name in COMPILERS if (path := shutil.which(name))), None)
 
 
 def _program() -> Path:
-    """Named after its source: another version is another program."""
+    """Where it is, or will be, in the cache: named after its source, so that another version is another program."""
     digest = hashlib.sha256(SOURCE.read_bytes()).hexdigest()[:12]
     return cache_root() / "lab" / f"delay-line-{digest}"
 
@@ -89,5 +89,5 @@ def _compiled() -> Path:
         done = subprocess.run(command, capture_output=True, text=True, check=False)
         if done.returncode != 0:
             raise SiteError(f"the delay line does not compile: {done.stderr.strip()[:300]}")
-        made.replace(program)  # at once, for another process may want it too
+        made.replace(program)  # in one step: another process may look for it at the same time
     return program

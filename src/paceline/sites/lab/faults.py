@@ -1,4 +1,4 @@
-"""What is to go wrong in a run, and when: `cut-link:lab2@30`, `slow-host:lab2@30:4`, `kill-host:lab2@30`. Pure."""
+"""Faults that a study asks for, and when: `cut-link:lab2@30`, `slow-host:lab2@30:4`, `kill-host:lab2@30`. Pure."""
 
 from __future__ import annotations
 
@@ -12,20 +12,24 @@ _FAULT = re.compile(r"(cut-link|kill-host|slow-host):([\w-]+)@(\d+)(?::(\d+(?:\.
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Fault:
-    """One thing that goes wrong."""
+    """One fault."""
 
     kind: str
     """"cut-link", "slow-host" or "kill-host"."""
     host: str
-    """Name of the host that it strikes."""
+    """Name of the host that it happens to."""
     step: int
-    """It strikes when a rank is about to take this step, warm-up counted, from 0."""
+    """It happens when a rank is about to take this step; steps are counted from 0, warm-up included."""
     factor: float = 1.0
     """How many times slower a slowed host becomes."""
 
 
 def parse_fault(text: str) -> Fault | None:
-    """The fault that a study asks for; None for "none". ValueError for what is neither."""
+    """The fault that a study asks for; None for "none".
+
+    Raises:
+        ValueError: the text is neither.
+    """
     if text == NONE:
         return None
     match = _FAULT.fullmatch(text)

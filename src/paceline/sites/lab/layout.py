@@ -1,37 +1,38 @@
-"""From a cluster that a trial asks for to hosts and links of the lab, or the reason why not. Pure."""
+"""The hosts and links of the lab for the cluster of a trial, or why it cannot be emulated. Pure."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from paceline.plan.knob_values import number, optional_number, text
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.lab.faults import Fault, parse_fault
 
 MOST_HOSTS = 64
 NETWORK = "10.77.0"
-"""In namespaces of its own, so it collides with no network of the machine, nor with another lab."""
-FIRST_PORT = 20000
-"""Below the ports that the kernel gives out by itself: in a namespace of its own, a host's ports are free for sure."""
+"""The first three numbers of all addresses. They lie in namespaces of the lab, so they collide neither with a network
+of the machine nor with another lab."""
 LEAST_QUOTA = 0.1
-"""Of a core. The kernel gives no less than 1 ms a period, and a period above 10 ms would show in single steps."""
+"""The smallest part of a core: the kernel gives no less than 1 ms per period, and periods above 10 ms would show in
+single steps."""
 BURST_S = 2e-3
 """See `links.burst_bytes`."""
 MOST_AWAKE = 8
-"""Cores that are kept awake although no host is on them; a machine with many more would only get hot."""
+"""Cores that are kept awake even if no host is on them; of a machine with many more, all would only get hot."""
 TOPOLOGIES = ("switch", "racks")
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class LabLink:
-    """One direction of a wire; both are alike."""
+    """One direction of a link; both directions are alike."""
 
     rate_bytes_per_s: float | None = None
-    """None: as fast as it is."""
+    """None: as fast as the machine can."""
     delay_s: float = 0.0
     jitter_s: float = 0.0
     burst_s: float = BURST_S
-    """So much time's worth of bytes passes at once."""
+    """Bytes that pass at once, as the time that they take at this rate."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -42,13 +43,13 @@ class LabHost:
     address: str
     cores: tuple[int, ...]
     quota: float | None
-    """Cores' worth of CPU time that it gets; None: all of its cores."""
+    """CPU time that it gets, as a number of cores; None: all of its cores."""
     rack: int
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Layout:
-    """A cluster to be emulated, dilation applied."""
+    """A cluster to be emulated, with dilation applied."""
 
     hosts: tuple[LabHost, ...]
     link: LabLink
@@ -63,14 +64,14 @@ class Layout:
 
     @property
     def round_trip_s(self) -> float:
-        """Asked delay from host to host and back: over two links each way."""
+        """The delay that was asked for, from host to host and back, over two links each way."""
         return 4 * self.link.delay_s
 
 
 def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
-    """Hosts and links for a cluster that `refusal` has let pass."""
+    """Hosts and links for a cluster for which `refusal` gives no reason."""
     options, network = cluster.options, cluster.network
-    share, dilation = options["core_share"], options["dilation"]
+    share, dilation = number(options, "core_share"), number(options, "dilation")
     racks = 2 if options["topology"] == "racks" else 1
     wanted = min(_cores_per_host(cluster), len(cores))
     quota = None if share == dilation == 1.0 else wanted * share / dilation
@@ -78,7 +79,7 @@ def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
         LabHost(
             name=f"lab{number + 1}",
             address=f"{NETWORK}.{number + 1}",
-            # Dealt in turn, so that all cores carry the same load.
+            # Given out in turn, so that all cores carry the same load.
             cores=tuple(cores[(number * wanted + k) % len(cores)] for k in range(wanted)),
             quota=quota,
             rack=number % racks,
@@ -94,7 +95,7 @@ def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
         # As many bytes as without dilation: smaller packets would cost more CPU time.
         burst_s=BURST_S * dilation,
     )
-    spine = options["spine_bandwidth"] or rate
+    spine = optional_number(options, "spine_bandwidth") or rate
     return Layout(
         hosts=hosts,
         link=link,
@@ -104,21 +105,21 @@ def layout_of(cluster: ClusterChoice, cores: Sequence[int]) -> Layout:
         dilation=dilation,
         core_share=share,
         awake=tuple(cores[: max(MOST_AWAKE, wanted * cluster.hosts)]) if options["awake"] else (),
-        fault=parse_fault(options["fault"]),
+        fault=parse_fault(text(options, "fault")),
     )
 
 
 def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float | None) -> str | None:
-    """Why this machine cannot emulate that, with what to write instead; None if it can.
+    """Why this machine cannot emulate a cluster, with what to write instead; None if it can.
 
     Args:
         cluster: what a trial asks for.
         cores: cores that we may use.
-        quotas: whether control groups can be made, which hold a host to its share.
-        ceiling: bytes per second up to which links are true, from a measurement; None: not measured yet.
+        quotas: whether control groups can be made, which limit a host to its share.
+        ceiling: measured bytes per second up to which links are true; None: not measured yet.
     """
-    options = cluster.options
-    share = options["core_share"] / options["dilation"]
+    core_share, dilation = number(cluster.options, "core_share"), number(cluster.options, "dilation")
+    share = core_share / dilation
     per_host = _cores_per_host(cluster)
     if cluster.device != "cpu":
         return "the lab emulates hosts without accelerators"
@@ -130,7 +131,7 @@ def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float 
         return (
             f"{cluster.hosts} hosts × {per_host} cores × a share of {share:g} want {wanted:g} cores, and there are "
             f"{cores}: under [cluster.lab] write core_share = {_below(fitting):g} for all numbers of hosts, or "
-            f"dilation = {options['core_share'] / fitting:g}"
+            f"dilation = {core_share / fitting:g}"
         )
     if share != 1.0 and per_host * share < LEAST_QUOTA:
         return f"a host would get {per_host * share:g} of a core, and the kernel holds to no less than {LEAST_QUOTA:g}"
@@ -138,7 +139,7 @@ def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float 
     if asked is not None and ceiling is not None and asked > ceiling:
         return (
             f"{_mbit(asked)} Mbit/s, and links of the lab are true up to {_mbit(ceiling)} on this machine: "
-            f"lower the bandwidth, or write dilation = {-(-asked * options['dilation'] // ceiling):g} "
+            f"lower the bandwidth, or write dilation = {-(-asked * dilation // ceiling):g} "
             "under [cluster.lab]"
         )
     return _fault_refusal(cluster, quotas=quotas)
@@ -146,7 +147,7 @@ def refusal(cluster: ClusterChoice, *, cores: int, quotas: bool, ceiling: float 
 
 def _fault_refusal(cluster: ClusterChoice, *, quotas: bool) -> str | None:
     try:
-        fault = parse_fault(cluster.options["fault"])
+        fault = parse_fault(text(cluster.options, "fault"))
     except ValueError as error:
         return str(error)
     if fault and fault.host not in {f"lab{number + 1}" for number in range(cluster.hosts)}:
@@ -162,8 +163,9 @@ def _cores_per_host(cluster: ClusterChoice) -> int:
 
 def _rates(cluster: ClusterChoice) -> list[float | None]:
     """Rates of the links and the spine after dilation."""
-    asked = [cluster.network.bandwidth_bytes_per_s if cluster.network else None, cluster.options["spine_bandwidth"]]
-    return [None if rate is None else rate / cluster.options["dilation"] for rate in asked]
+    link = cluster.network.bandwidth_bytes_per_s if cluster.network else None
+    rates = [link, optional_number(cluster.options, "spine_bandwidth")]
+    return [None if rate is None else rate / number(cluster.options, "dilation") for rate in rates]
 
 
 def _below(share: float) -> float:

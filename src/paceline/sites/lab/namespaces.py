@@ -1,7 +1,7 @@
-"""Hosts as anonymous namespaces, each held by an init process that is tied to us: when we die, however, so do they.
+"""Hosts as anonymous namespaces, each held by an init process that ends when we end, even if we are killed.
 
-Nothing gets a name outside and nothing is made in the namespace of the machine, so nothing can be left there. Without
-root all of it happens in a user namespace of our own, where the kernel allows that.
+No namespace has a name outside and nothing is made in the namespace of the machine, so nothing can be left there.
+Without root all of this happens in a user namespace of our own, where the kernel allows that.
 """
 
 from __future__ import annotations
@@ -15,10 +15,11 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from paceline.errors import SiteError
-from paceline.sites.processes import descendants, tethered
+from paceline.sites.processes import tethered
+from paceline.sites.remote.agent.usage import descendants
 
 PROGRAMS = {"unshare": "util-linux", "nsenter": "util-linux", "ip": "iproute2", "tc": "iproute2"}
-"""What the lab is made with → the package that has it."""
+"""Programs that make the lab → the Debian package that has them."""
 AS_ROOT, AS_USER = "root", "user namespace"
 OWN_USER = ("--user", "--map-root-user")
 
@@ -31,16 +32,16 @@ echo reno > /proc/sys/net/ipv4/tcp_congestion_control
 echo 1 2>/dev/null > /proc/sys/net/ipv6/conf/default/disable_ipv6
 ip link set lo up
 echo ready
-# Ends with the process that made this host: `unshare` asks for a signal at its death, but a death between its fork and
-# that request goes unheard, and nobody would end this shell. Its input is a pipe that only the maker holds open.
+# This shell ends with the process that made this host, because its input is a pipe that only the maker holds open. That
+# `unshare` has it killed when it dies itself is not enough: it may die after its fork, before it asked for that signal.
 exec 3<&0
 cat <&3 >/dev/null &
-# Until then, reaps whatever loses its parent in this namespace.
+# Until then it reaps the processes of this namespace that lose their parent.
 wait
 """
 
 NAMES = """\
-# Hosts of a cluster know each other, and themselves, by name. A file of the memory, gone with the last who sees it.
+# Hosts of a cluster know each other, and themselves, by name. The file lies in memory and is gone with the namespace.
 mount -t tmpfs names /tmp && echo '{lines}' > /tmp/hosts && mount --bind /tmp/hosts /etc/hosts && umount -l /tmp || exit
 """
 
@@ -53,25 +54,29 @@ class Namespace:
         self._popen = popen
         self._own_user = own_user
         self.init = 0
-        """Process id of its init, as we see it."""
+        """Process id of its init in our namespace."""
 
     def wait_until_ready(self) -> None:
         assert self._popen.stdout is not None
-        told = self._popen.stdout.readline()
+        first_line = self._popen.stdout.readline()
         children = descendants(self._popen.pid)
-        if told.strip() != b"ready" or not children:
-            raise SiteError(f"{self.name} did not start: {(told + self._popen.stdout.read()).decode().strip()}")
+        if first_line.strip() != b"ready" or not children:
+            raise SiteError(f"{self.name} did not start: {(first_line + self._popen.stdout.read()).decode().strip()}")
         self.init = children[0]
 
     def enter(self, *kinds: str) -> list[str]:
-        """The start of a command line that runs the rest of it in these namespaces of this host."""
+        """The beginning of a command line whose rest then runs in these namespaces of this host."""
         user = ["--user", "--preserve-credentials"] if self._own_user else []
         if not kinds and not user:
             return []
         return ["nsenter", "-t", str(self.init), *user, *(f"--{kind}" for kind in kinds)]
 
     def run(self, script: str) -> None:
-        """Run shell lines in its network namespace; SiteError with what they said if one fails."""
+        """Run a shell script in its network namespace.
+
+        Raises:
+            SiteError: a line failed, with what it printed.
+        """
         done = subprocess.run(
             [*self.enter("net"), "sh", "-e", "-c", script], capture_output=True, text=True, check=False
         )
@@ -79,9 +84,9 @@ class Namespace:
             raise SiteError(f"{self.name}: {(done.stderr or done.stdout).strip()}")
 
     def kill(self) -> None:
-        """What a power cut does to a host: its init dies, and the kernel kills all processes of its namespace."""
+        """Do what a power cut does to a host: when its init is killed, the kernel kills all of its processes."""
         if self._popen.poll() is not None:
-            return  # gone already, and its number may be somebody else's by now
+            return  # Its process id may be somebody else's by now.
         with contextlib.suppress(ProcessLookupError, PermissionError):
             if self.init:
                 os.kill(self.init, signal.SIGKILL)
@@ -89,7 +94,7 @@ class Namespace:
                 self._popen.kill()
 
     def wait_until_gone(self) -> None:
-        """Who holds the init ends after it, and the init after everything in its namespace."""
+        """Wait for the process that holds the init: it ends after the init, which ends last of all in its namespace."""
         self._popen.wait()
         for pipe in (self._popen.stdin, self._popen.stdout):
             if pipe is not None:
@@ -99,19 +104,19 @@ class Namespace:
 def hold(
     name: str, *, addresses: Mapping[str, str] | None = None, within: Namespace | None = None, privilege: str
 ) -> Namespace:
-    """Start the init of a new host (or switch); `wait_until_ready` says when it is one.
+    """Start the init of a new host, or of the switch; it can be used after `wait_until_ready`.
 
     Args:
         name: its host name.
-        addresses: of all hosts that it knows by name; None: it needs to know none.
-        within: whose user namespace it shares, without root; None for the first.
+        addresses: host name → address of all hosts that it knows by name; None: it needs to know none.
+        within: the one whose user namespace it shares, without root; None for the first.
         privilege: how namespaces can be made here.
     """
     enter = within.enter() if within and privilege == AS_USER else []
     user = OWN_USER if privilege == AS_USER and within is None else ()
     make = ["unshare", *user, "--net", "--uts", "--pid", "--mount-proc", "--fork", "--kill-child=SIGKILL"]
-    known = {"localhost": "127.0.0.1", **(addresses or {})}
-    lines = "\n".join(f"{address} {host}" for host, address in known.items())
+    by_name = {"localhost": "127.0.0.1", **(addresses or {})}
+    lines = "\n".join(f"{address} {host}" for host, address in by_name.items())
     script = INIT.format(name=name, names=NAMES.format(lines=lines) if addresses else "")
     popen = subprocess.Popen(
         tethered([*enter, *make, "sh", "-c", script]),
@@ -130,7 +135,7 @@ def missing_programs() -> dict[str, str]:
 
 @cache
 def privilege() -> str | None:
-    """How namespaces can be made here: AS_ROOT, AS_USER or None. Tried for real; what it tries is gone at once."""
+    """How namespaces can be made here: AS_ROOT, AS_USER or None. One is made to find out, and is gone at once."""
     kinds = ["--net", "--uts", "--pid", "--mount-proc", "--fork"]
     if _works(["unshare", *kinds, "true"]):
         return AS_ROOT
@@ -139,7 +144,7 @@ def privilege() -> str | None:
 
 @cache
 def has_netem() -> bool:
-    """Whether the kernel can delay packets by itself; tried in a namespace that is gone at once."""
+    """Whether the kernel can delay packets by itself. It is tried in a namespace that is gone at once."""
     user = OWN_USER if privilege() == AS_USER else ()
     return _works(["unshare", *user, "--net", "tc", "qdisc", "add", "dev", "lo", "root", "netem", "delay", "1ms"])
 

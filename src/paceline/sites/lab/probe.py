@@ -1,8 +1,7 @@
 """Measure the links of a lab: `python -I -S probe.py WARM_S WINDOW_S INIT ADDRESS [INIT ADDRESS]…`.
 
-Runs as a program of its own, because it enters one network namespace after the other. Each host sends to the next one
-around the ring, so every link is measured in both directions. Prints one JSON list: bytes per second that arrived, and
-the round trip.
+This is a program of its own, because it enters one network namespace after the other. Each host sends to the next one
+around the ring, so every link is measured in both directions. It prints a JSON list with a `Probed` of each host.
 """
 
 from __future__ import annotations
@@ -15,6 +14,7 @@ import socket
 import statistics
 import sys
 import time
+from typing import TypedDict
 
 CLONE_NEWNET = 0x40000000
 PORT = 19999
@@ -24,6 +24,14 @@ MOST_PINGS = 40
 PINGING_S = 0.06
 
 
+class Probed(TypedDict):
+    """What was measured from one host to the next."""
+
+    bytes_per_s: float
+    """Rate at which bytes arrived."""
+    round_trip_s: float
+
+
 def enter(init: str) -> None:
     with open(f"/proc/{init}/ns/net") as file:  # noqa: PTH123
         if ctypes.CDLL(None, use_errno=True).setns(file.fileno(), CLONE_NEWNET) != 0:
@@ -31,7 +39,7 @@ def enter(init: str) -> None:
 
 
 def connected(sender: tuple[str, str], receiver: tuple[str, str]) -> tuple[socket.socket, socket.socket]:
-    """Two ends of one connection; a socket stays in the namespace in which it was made."""
+    """The two ends of one connection; a socket stays in the namespace in which it was made."""
     enter(receiver[0])
     with socket.socket() as listening:
         listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -64,13 +72,13 @@ def round_trip_s(out: socket.socket, into: socket.socket) -> float:
     out.sendall(b"e")
     out.recv(1)
     os.waitpid(child, 0)
-    # The first one pays for addresses that are not known yet. Of the others the lower quartile: where the machine is
-    # busy these processes wait for a core, which is no property of the link.
+    # The first one also resolves addresses, so it does not count. Of the others the lower quartile does: on a busy
+    # machine these processes wait for a core, which says nothing about the link.
     return statistics.quantiles(times[1:], n=4)[0]
 
 
 def bytes_per_s(out: socket.socket, into: socket.socket, warm_s: float, window_s: float) -> float:
-    """What arrives in a window after a warm-up: slow start is over then, and the bucket's burst is spent."""
+    """The rate at which bytes arrive after a warm-up, when slow start is over and the burst of the bucket is spent."""
     child = os.fork()
     if child == 0:
         into.close()
@@ -96,17 +104,17 @@ def bytes_per_s(out: socket.socket, into: socket.socket, warm_s: float, window_s
 
 
 def main(warm_s: str, window_s: str, *inits_and_addresses: str) -> None:
-    hosts = list(zip(inits_and_addresses[::2], inits_and_addresses[1::2]))  # noqa: B905  as long as the other
-    # The links are measured, not how this process fares against others.
+    hosts = list(zip(inits_and_addresses[::2], inits_and_addresses[1::2]))  # noqa: B905  they come in pairs
+    # The links are to be measured, and not how long this process waits for a core.
     with contextlib.suppress(OSError):
         os.setpriority(os.PRIO_PROCESS, 0, -15)
-    found = []
+    probed: list[Probed] = []
     for number, sender in enumerate(hosts):
         out, into = connected(sender, hosts[(number + 1) % len(hosts)])
         trip = round_trip_s(out, into)
         rate = bytes_per_s(out, into, float(warm_s), float(window_s))
-        found.append({"bytes_per_s": rate, "round_trip_s": trip})
-    print(json.dumps(found))
+        probed.append({"bytes_per_s": rate, "round_trip_s": trip})
+    print(json.dumps(probed))
 
 
 if __name__ == "__main__":

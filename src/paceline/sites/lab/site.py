@@ -6,7 +6,7 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
 import psutil
 
@@ -21,16 +21,19 @@ from paceline.sites.lab.ceiling import known_ceiling, measured_ceiling
 from paceline.sites.lab.cluster import DELAY_LINE, NETEM, NO_DELAY, Achieved, Cluster
 from paceline.sites.lab.delay import lack_of_delay_line
 from paceline.sites.lab.faults import FORMS, NONE
-from paceline.sites.lab.layout import FIRST_PORT, MOST_HOSTS, TOPOLOGIES, Layout, layout_of, refusal
+from paceline.sites.lab.layout import MOST_HOSTS, TOPOLOGIES, LabLink, Layout, layout_of, refusal
 from paceline.sites.lab.links import DEVICE
 from paceline.sites.lab.namespaces import AS_ROOT, has_netem, missing_programs, privilege
-from paceline.sites.local import most_workers, usable_cores
+from paceline.sites.local import most_workers
 from paceline.sites.processes import LocalProcess, Processes, sweep_folder, tethered
+from paceline.sites.remote.agent.cores import usable_cores
+from paceline.sites.remote.agent.ports import FIRST_PORT
 from paceline.units import BYTES_PER_SECOND
 
 MORE_TRIES = 2
-"""Where a link is not as asked: another program that ran just then makes it look slower than it is."""
+"""Further measurements of a link that is not as asked: another program can make it look slower than it is."""
 OFF = 0.10
+"""How far a link may be from what was asked, relative to that."""
 NOT_DILATED = "caches and memory bandwidth are not dilated: hosts share them as they do without dilation"
 
 KNOBS = {
@@ -39,7 +42,7 @@ KNOBS = {
         default=1.0,
         minimum=1.0,
         maximum=100.0,
-        doc="Time runs so many times slower: share ÷ k, bandwidth ÷ k, latency × k, so more hosts fit.",
+        doc="Slow motion by a factor k: share ÷ k, bandwidth ÷ k, latency × k, so that more hosts fit.",
     ),
     "topology": Knob(default="switch", choices=TOPOLOGIES, doc="One switch, or two racks joined by a spine."),
     "spine_bandwidth": Knob(
@@ -47,31 +50,43 @@ KNOBS = {
         type=float,
         units=BYTES_PER_SECOND,
         minimum=1.0,
-        doc="Rate between the two racks; by default that of a host's link.",
+        doc="Bandwidth between the two racks; by default that of a host's link.",
     ),
     "awake": Knob(
         default=True,
-        doc="Cores never sleep while a run goes on, so that a host is as fast alone as beside others.",
+        doc="Keep cores awake during a run, so that a host is as fast alone as beside others.",
     ),
     "fault": Knob(default=NONE, doc=f"What goes wrong, and at which step: {FORMS}."),
 }
 
 
+class LinkFacts(TypedDict):
+    """One host's link as asked and as achieved, as it is stored."""
+
+    host: str
+    asked_bytes_per_s: float | None
+    sent_bytes_per_s: float
+    received_bytes_per_s: float
+    asked_round_trip_s: float | None
+    round_trip_s: float
+
+
 @dataclass(slots=True)
 class _Open:
-    """An open cluster, and what was counted when it was handed over."""
+    """An open cluster, and the counters at the time when it was opened."""
 
     cluster: Cluster
     achieved: list[Achieved]
     tries: int
-    """Measurements of which `achieved` is the best."""
+    """How many measurements `achieved` is the best of."""
     setup_s: float
     since: float
     delay_line_s: float
     softirq_s: float
     awake: Awake | None = None
-    """From the first start to the stop of a run."""
-    struck: dict[str, Any] | None = None
+    """What keeps the cores awake, from the first start to the stop of a run."""
+    struck: dict[str, object] | None = None
+    """The fault that was injected, as it is stored."""
 
 
 class LabSite(Site):
@@ -83,7 +98,7 @@ class LabSite(Site):
     def __init__(self) -> None:
         self._processes = Processes()
         self._open: _Open | None = None
-        self._achieved: dict[tuple[Any, ...], tuple[list[Achieved], int]] = {}
+        self._achieved: dict[tuple[int, LabLink, LabLink | None, str], tuple[list[Achieved], int]] = {}
 
     def state(self) -> SiteState:
         if missing := missing_programs():
@@ -96,12 +111,12 @@ class LabSite(Site):
                 "namespaces cannot be made: not root, and user namespaces are not allowed",
                 "run as root, or: sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=1000",
             )
-        said = [] if how == AS_ROOT else ["without root, in a user namespace"]
+        remarks = [] if how == AS_ROOT else ["without root, in a user namespace"]
         if cgroups.find_bases() is None:
-            said.append("no control groups: core_share and dilation stay 1")
+            remarks.append("no control groups: core_share and dilation stay 1")
         lack = None if has_netem() else lack_of_delay_line()
-        said.append(f"no latency: {lack}" if lack else f"latency by {NETEM if has_netem() else DELAY_LINE}")
-        return SiteState(state="ready", reason="; ".join(said))
+        remarks.append(f"no latency: {lack}" if lack else f"latency by {NETEM if has_netem() else DELAY_LINE}")
+        return SiteState(state="ready", reason="; ".join(remarks))
 
     def limits(self) -> SiteLimits:
         cores = usable_cores()
@@ -147,23 +162,25 @@ class LabSite(Site):
             delay_line_s=_delay_line_s(made),
             softirq_s=_softirq_s(),
         )
+        # In a network namespace of its own no other program of the machine can take a host's ports.
         free = tuple(range(FIRST_PORT, FIRST_PORT + ports))
         return Topology(
             hosts=tuple(
-                Host(name=h.name, address=h.address, cores=h.cores, interface=DEVICE, ports=free) for h in layout.hosts
+                Host(name=host.name, address=host.address, cores=host.cores, interface=DEVICE, ports=free)
+                for host in layout.hosts
             )
         )
 
     def _measured(self, cluster: Cluster) -> tuple[list[Achieved], int]:
-        """What the links achieve, and in how many tries: when such a cluster is first opened, kept for the next."""
+        """What the links achieve, and in how many tries; measured when such a cluster is opened for the first time."""
         layout = cluster.layout
         key = (len(layout.hosts), layout.link, layout.spine, cluster.delay_by)
         if key not in self._achieved:
-            found, tries = cluster.measure(), 1
-            while tries <= MORE_TRIES and not all(_as_asked(one, layout) for one in found):
-                found = [_better(*pair) for pair in zip(found, cluster.measure(), strict=True)]
+            best, tries = cluster.measure(), 1
+            while tries <= MORE_TRIES and not all(_as_asked(achieved, layout) for achieved in best):
+                best = [_better(*pair) for pair in zip(best, cluster.measure(), strict=True)]
                 tries += 1
-            self._achieved[key] = found, tries
+            self._achieved[key] = best, tries
         return self._achieved[key]
 
     def start(self, process: Process, *, argv: Sequence[str], env: Mapping[str, str], folder: Path) -> LocalProcess:
@@ -198,7 +215,7 @@ class LabSite(Site):
         opened = self._opened()
         cluster, fault = opened.cluster, opened.cluster.layout.fault
         assert fault is not None
-        host = next(number for number, one in enumerate(cluster.layout.hosts) if one.name == fault.host)
+        host = [host.name for host in cluster.layout.hosts].index(fault.host)
         if fault.kind == "cut-link":
             cluster.cut_link(host)
         elif fault.kind == "slow-host":
@@ -211,7 +228,23 @@ class LabSite(Site):
         sent, received = zip(*self._opened().cluster.traffic() or [(0, 0)], strict=True)
         return {"sent_bytes": sum(sent), "received_bytes": sum(received)}
 
-    def facts(self) -> dict[str, Any]:
+    def links(self) -> list[LinkFacts]:
+        """The link of each host; none of a host that is alone."""
+        opened = self._opened()
+        layout = opened.cluster.layout
+        return [
+            {
+                "host": host.name,
+                "asked_bytes_per_s": layout.link.rate_bytes_per_s,
+                "sent_bytes_per_s": achieved.sent_bytes_per_s,
+                "received_bytes_per_s": achieved.received_bytes_per_s,
+                "asked_round_trip_s": layout.round_trip_s or None,
+                "round_trip_s": achieved.round_trip_s,
+            }
+            for host, achieved in zip(layout.hosts, opened.achieved, strict=False)
+        ]
+
+    def facts(self) -> dict[str, object]:
         opened = self._opened()
         cluster, layout = opened.cluster, opened.cluster.layout
         wall = max(time.monotonic() - opened.since, 1e-9)
@@ -226,17 +259,7 @@ class LabSite(Site):
             "delay_line_real_time": cluster.delay_line.real_time if cluster.delay_line else None,
             "racks": [host.rack for host in layout.hosts],
             "quotas": [host.quota for host in layout.hosts],
-            "links": [
-                {
-                    "host": host.name,
-                    "asked_bytes_per_s": layout.link.rate_bytes_per_s,
-                    "sent_bytes_per_s": got.sent_bytes_per_s,
-                    "received_bytes_per_s": got.received_bytes_per_s,
-                    "asked_round_trip_s": layout.round_trip_s or None,
-                    "round_trip_s": got.round_trip_s,
-                }
-                for host, got in zip(layout.hosts, opened.achieved, strict=False)
-            ],
+            "links": self.links(),
             "links_measured": opened.tries,
             "own_cpu": {
                 "delay_line_s": line_s,
@@ -271,10 +294,10 @@ def _unavailable(reason: str, fix: str) -> SiteState:
 
 
 def _refusal(cluster: ClusterChoice, cores: int) -> str | None:
-    """Looks at files only, so that `plan` needs no rights and changes nothing."""
+    """Why this machine cannot emulate a cluster. Only reads files, so `plan` needs no rights and changes nothing."""
     delayed = bool(cluster.network and cluster.network.latency_s)
     means = (NETEM, DELAY_LINE) if delayed else (NO_DELAY,)
-    ceiling = next((known for one in means if (known := known_ceiling(one)) is not None), None)
+    ceiling = next((rate for delay_by in means if (rate := known_ceiling(delay_by)) is not None), None)
     if cluster.workers > (most := most_workers()):
         return f"{cluster.workers} workers on {cluster.hosts} hosts are more than the {most} that this machine holds"
     return refusal(cluster, cores=cores, quotas=cgroups.find_bases() is not None, ceiling=ceiling)
@@ -290,17 +313,17 @@ def _means_of_delay(layout: Layout) -> str:
     return DELAY_LINE
 
 
-def _as_asked(got: Achieved, layout: Layout) -> bool:
+def _as_asked(achieved: Achieved, layout: Layout) -> bool:
     rate, trip = layout.link.rate_bytes_per_s, layout.round_trip_s
-    slowest = min(got.sent_bytes_per_s, got.received_bytes_per_s)
-    return (not rate or slowest > rate * (1 - OFF)) and (not trip or got.round_trip_s < trip * (1 + OFF))
+    slowest = min(achieved.sent_bytes_per_s, achieved.received_bytes_per_s)
+    return (not rate or slowest > rate * (1 - OFF)) and (not trip or achieved.round_trip_s < trip * (1 + OFF))
 
 
-def _better(one: Achieved, other: Achieved) -> Achieved:
+def _better(first: Achieved, second: Achieved) -> Achieved:
     return Achieved(
-        sent_bytes_per_s=max(one.sent_bytes_per_s, other.sent_bytes_per_s),
-        received_bytes_per_s=max(one.received_bytes_per_s, other.received_bytes_per_s),
-        round_trip_s=min(one.round_trip_s, other.round_trip_s),
+        sent_bytes_per_s=max(first.sent_bytes_per_s, second.sent_bytes_per_s),
+        received_bytes_per_s=max(first.received_bytes_per_s, second.received_bytes_per_s),
+        round_trip_s=min(first.round_trip_s, second.round_trip_s),
     )
 
 

@@ -1,6 +1,6 @@
-"""Keep the cores that we may use from falling asleep: a thread of the lowest priority that does nothing, for ever.
+"""A program that keeps the core on which it runs from sleeping: it does nothing, for ever, at the lowest priority.
 
-Runs as a script of its own, leader of its session.
+It has to be the leader of its session.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import os
 
 def main() -> None:
     os.sched_setscheduler(0, os.SCHED_IDLE, os.sched_param(0))
-    # Counts where it is in no control group of its own: then a session is shared with as a whole.
+    # This counts where there is no idle control group: then the kernel gives a session its share as a whole.
     with contextlib.suppress(OSError), open("/proc/self/autogroup", "w", encoding="ascii") as file:  # noqa: PTH123
         file.write("19")
     while True:

@@ -1,1 +1,1 @@
-"""Hosts that are other machines: an agent on each, whatever brought it there."""
+"""Sites whose hosts are other machines: an agent runs on each, whichever engine started it."""

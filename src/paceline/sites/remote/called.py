@@ -1,4 +1,4 @@
-"""Agents that a program of the engine starts, and that call us: mpirun, srun, sbatch, a Ray driver."""
+"""Engines whose own program starts the agents (mpirun, srun, sbatch, a Ray driver), which then call us."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from typing import IO
 from paceline.plan.trial import ClusterChoice
 from paceline.sites.processes import tethered
 from paceline.sites.remote.launch import Home
-from paceline.sites.remote.link import Agent
+from paceline.sites.remote.requests import Agent
 from paceline.sites.remote.site import RemoteSite
 
 WITHIN_S = 120.0
-"""For all agents to call, once their program runs."""
+"""Time for all agents to call once the program that starts them runs."""
 LEAVING_S = 20.0
+"""Time for that program to end: after its agents have, after SIGTERM, and after SIGKILL."""
 
 
 class CalledSite(RemoteSite):
@@ -29,11 +30,11 @@ class CalledSite(RemoteSite):
     def __init__(self) -> None:
         super().__init__()
         self._program: subprocess.Popen[bytes] | None = None
-        self._said: IO[bytes] | None = None
+        self._program_output: IO[bytes] | None = None
 
     @abstractmethod
     def start_agents(self, cluster: ClusterChoice, variables: dict[str, str]) -> subprocess.Popen[bytes] | None:
-        """Start the engine's program, unless it runs elsewhere; its agents must find these variables.
+        """Start the engine's program, unless it runs elsewhere; its agents have to find these variables.
 
         Raises:
             SiteError: it cannot be started.
@@ -52,15 +53,15 @@ class CalledSite(RemoteSite):
 
     def spawn(self, command: Sequence[str], variables: Mapping[str, str]) -> subprocess.Popen[bytes]:
         """Start a program tied to us, with these variables beside ours."""
-        if self._said is None:
-            self._said = tempfile.TemporaryFile()  # noqa: SIM115  lives as long as we
-        self._said.seek(0)
-        self._said.truncate()
+        if self._program_output is None:
+            self._program_output = tempfile.TemporaryFile()  # noqa: SIM115  open as long as the site
+        self._program_output.seek(0)
+        self._program_output.truncate()
         return subprocess.Popen(
             tethered(command),
             env={**os.environ, **variables},
             stdin=subprocess.DEVNULL,
-            stdout=self._said,
+            stdout=self._program_output,
             stderr=subprocess.STDOUT,
             start_new_session=True,
         )
@@ -72,18 +73,18 @@ class CalledSite(RemoteSite):
         return f"{self.name} ended with {self._program.returncode}: {self.last_words()}"
 
     def last_words(self) -> str:
-        """The end of what the program said."""
-        if self._said is None:
+        """The end of what the program printed."""
+        if self._program_output is None:
             return "no message"
-        self._said.seek(0)
-        lines = self._said.read().decode(errors="replace").strip().splitlines()
+        self._program_output.seek(0)
+        lines = self._program_output.read().decode(errors="replace").strip().splitlines()
         return " / ".join(line.strip() for line in lines[-4:] if line.strip()) or "no message"
 
     def recall(self) -> None:
         program, self._program = self._program, None
         if program is None:
             return
-        # It ends by itself when its agents have; a hint, then force, for one that does not.
+        # It ends by itself when its agents have ended; one that does not gets SIGTERM, then SIGKILL.
         for force in (None, signal.SIGTERM, signal.SIGKILL):
             if force is not None:
                 program.send_signal(force)

@@ -1,9 +1,8 @@
-"""How agents come to their hosts: the command that is one, and the two ways to talk with it."""
+"""How agents get to their hosts: the command that starts one, and the two ways to connect with it."""
 
 from __future__ import annotations
 
 import base64
-import json
 import os
 import re
 import secrets
@@ -17,48 +16,66 @@ from collections.abc import Callable, Sequence
 from multiprocessing import ProcessError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from pathlib import Path
-from typing import Any
+from typing import IO
 
 import psutil
 
 from paceline.errors import SiteError
 from paceline.sites import tether
 from paceline.sites.remote import agent
-from paceline.sites.remote.link import Agent
+from paceline.sites.remote.agent import serve
+from paceline.sites.remote.agent.channel import HOME, KEY
+from paceline.sites.remote.agent.processes import GRACE_S, REAP_S
+from paceline.sites.remote.requests import Agent
 
-HOME, KEY = "PACELINE_HOME", "PACELINE_KEY"
-"""Variables in which agents that call home find where that is, and what makes them ours."""
 LOOK_AGAIN_S = 0.2
+"""How often to look whether the agents that are waited for can still come."""
 PATIENCE_S = 5
+"""Time for a caller to prove that it knows the key."""
+STDERR_LINES = 20
+PROGRAM = """\
+import sys, types
+for name, source in {modules!r}.items():
+    module = sys.modules[name] = types.ModuleType(name)
+    exec(compile(source, name, "exec"), vars(module))
+sys.modules[{main!r}].main({tether!r})
+"""
+"""Loads each module from its source under its full name, where the imports of those after it find it; then starts."""
 
 
 def agent_command(python: str) -> list[str]:
-    """A command line that is an agent wherever this Python is."""
-    sources = {name: Path(module.__file__).read_text(encoding="utf-8") for name, module in _CARRIED.items()}
-    packed = base64.b64encode(zlib.compress(json.dumps(sources).encode(), 9)).decode()
-    unpack = (
-        "import base64,json,zlib;"
-        f"s=json.loads(zlib.decompress(base64.b64decode('{packed}')));"
-        "m={'__name__':'agent'};exec(s['agent'],m);m['main'](s['tether'])"
+    """The command line that starts an agent wherever this Python is.
+
+    It is compressed: the kernel takes no argument above 128 KiB, and each engine copies it to every host. And it is one
+    line: between ssh and the agent there may be any shell.
+    """
+    packed = base64.b64encode(zlib.compress(agent_program().encode(), 9)).decode()
+    return [python, "-u", "-I", "-S", "-c", f"import base64,zlib;exec(zlib.decompress(base64.b64decode('{packed}')))"]
+
+
+def agent_program() -> str:
+    """The modules of the agent as one program that needs no files and nothing but the standard library."""
+    folder = Path(agent.__file__).parent
+    modules = {
+        f"{agent.__name__}.{name}": (folder / f"{name}.py").read_text(encoding="utf-8") for name in agent.MODULES
+    }
+    return PROGRAM.format(
+        modules=modules, main=serve.__name__, tether=Path(tether.__file__).read_text(encoding="utf-8")
     )
-    return [python, "-u", "-I", "-S", "-c", unpack]
-
-
-_CARRIED: dict[str, Any] = {"agent": agent, "tether": tether}
 
 
 def through_pipes(command: Sequence[str], what: str) -> Agent:
-    """An agent at the other end of a command that carries stdin and stdout there (ssh, kubectl exec).
+    """An agent at the other end of a command that carries its standard input and output (ssh, kubectl exec).
 
     Raises:
-        SiteError: the command ended before the agent spoke; with what it said.
+        SiteError: the command ended before the agent answered; with the last line that it wrote.
     """
     popen = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, bufsize=0)
     assert popen.stdin
     assert popen.stdout
     assert popen.stderr
-    said: list[bytes] = []
-    reading = threading.Thread(target=_keep_last, args=(popen.stderr, said), daemon=True)
+    stderr_lines: list[bytes] = []
+    reading = threading.Thread(target=_keep_last, args=(popen.stderr, stderr_lines), daemon=True)
     reading.start()
     send = Connection(os.dup(popen.stdin.fileno()), readable=False)
     receive = Connection(os.dup(popen.stdout.fileno()), writable=False)
@@ -68,7 +85,7 @@ def through_pipes(command: Sequence[str], what: str) -> Agent:
     def close() -> None:
         send.close()
         try:
-            popen.wait(agent.GRACE_S + agent.REAP_S)
+            popen.wait(GRACE_S + REAP_S)
         except subprocess.TimeoutExpired:
             popen.kill()
             popen.wait()
@@ -79,19 +96,20 @@ def through_pipes(command: Sequence[str], what: str) -> Agent:
         popen.kill()
         popen.wait()
         reading.join(1.0)
-        told = b"".join(said).decode(errors="replace").strip().splitlines()
-        raise SiteError(f"{what}: {told[-1] if told else error.message}") from None
+        lines = b"".join(stderr_lines).decode(errors="replace").strip().splitlines()
+        raise SiteError(f"{what}: {lines[-1] if lines else error.message}") from None
 
 
-def _keep_last(stream: Any, said: list[bytes]) -> None:
+def _keep_last(stream: IO[bytes], lines: list[bytes]) -> None:
+    """Read a stream to its end, so that its writer never waits, and keep its last lines."""
     with stream:
         for line in stream:
-            said.append(line)
-            del said[:-20]
+            lines.append(line)
+            del lines[:-STDERR_LINES]
 
 
 class Home:
-    """Where agents call that an engine started: only those that know the key are let in."""
+    """Where agents call that a program of the engine started: only those that know the key are let in."""
 
     def __init__(self, port: int = 0) -> None:
         self._key = secrets.token_hex(16)
@@ -99,7 +117,7 @@ class Home:
         self._listening.settimeout(LOOK_AGAIN_S)
 
     def variables(self) -> dict[str, str]:
-        """What an agent must find in its environment."""
+        """What an agent has to find in its environment."""
         port = self._listening.getsockname()[1]
         return {HOME: ",".join(f"{address}:{port}" for address in own_addresses()), KEY: self._key}
 
@@ -107,11 +125,12 @@ class Home:
         """Wait for so many agents.
 
         Args:
-            within_s: how long.
-            dead: why no more will come, or None.
+            count: how many.
+            within_s: how long to wait.
+            dead: tells why no more agents will come, or None.
 
         Raises:
-            SiteError: fewer came.
+            SiteError: fewer agents came.
         """
         deadline = time.monotonic() + within_s
         agents: list[Agent] = []
@@ -121,18 +140,18 @@ class Home:
             except TimeoutError:
                 why = dead() or (f"not all hosts called within {within_s:g} s" if time.monotonic() > deadline else None)
                 if why:
-                    for one in agents:
-                        one.close()
+                    for caller in agents:
+                        caller.close()
                     raise SiteError(f"{len(agents)} of {count} hosts are there: {why}") from None
                 continue
-            if made := self._let_in(taken):
-                agents.append(made)
-        # Whoever calls first: a rank must have the same host in every run.
-        return sorted(agents, key=lambda one: natural_order(one.about["name"]))
+            if admitted := self._let_in(taken):
+                agents.append(admitted)
+        # In the order of their names and not of their calls: a rank must have the same host in every run.
+        return sorted(agents, key=lambda caller: natural_order(caller.about.name))
 
     def _let_in(self, taken: socket.socket) -> Agent | None:
         taken.settimeout(None)
-        # A stranger who says nothing must not keep the others waiting.
+        # A stranger who sends nothing must not keep the others waiting.
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", PATIENCE_S, 0))
         connection = Connection(os.dup(taken.fileno()))
         try:
@@ -145,7 +164,7 @@ class Home:
         taken.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", 0, 0))
 
         def close() -> None:
-            # A thread of ours is reading: it hears the end.
+            # A thread of ours is reading from it, and hears its end.
             taken.shutdown(socket.SHUT_RDWR)
             taken.close()
 
@@ -161,21 +180,24 @@ def natural_order(name: str) -> list[tuple[str, int]]:
 
 
 def own_addresses() -> list[str]:
-    """Addresses by which hosts may reach us, loopback last: an agent beside us should be known by the others' name."""
-    found = [
-        one.address
+    """Addresses by which hosts may reach us.
+
+    Loopback is last: an agent on this machine should be known by an address that the others can reach too.
+    """
+    addresses = [
+        entry.address
         for device in psutil.net_if_addrs().values()
-        for one in device
-        if one.family == socket.AF_INET and not one.address.startswith("127.")
+        for entry in device
+        if entry.family == socket.AF_INET and not entry.address.startswith("127.")
     ]
-    return [*found, "127.0.0.1"]
+    return [*addresses, "127.0.0.1"]
 
 
 def program_version(command: Sequence[str]) -> str:
-    """The first line that a program says of itself; empty where it cannot be asked or does not work."""
+    """The first line that a program prints about its version; empty where it cannot be run or fails."""
     try:
         done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=20)
     except (OSError, subprocess.TimeoutExpired):
         return ""
-    said = (done.stdout or done.stderr).strip() if done.returncode == 0 else ""
-    return next(iter(said.splitlines()), "")
+    text = (done.stdout or done.stderr).strip() if done.returncode == 0 else ""
+    return next(iter(text.splitlines()), "")

@@ -12,7 +12,7 @@ import jax
 from paceline_worker import clock, evidence, protocol
 from paceline_worker.frameworks.jax import phases as jax_phases
 from paceline_worker.frameworks.jax.group import join
-from paceline_worker.frameworks.jax.input import Resident
+from paceline_worker.frameworks.jax.input import open_source
 from paceline_worker.frameworks.jax.programs import (
     CompilationCache,
     Programs,
@@ -71,7 +71,7 @@ class Training(object):
         self.cache = CompilationCache(job)
         self.group = join(job)
         self.layout = "nhwc" if job.knobs["channels_last"] else "nchw"
-        self.source = Resident(job, self.layout, self.group.batch)
+        self.source = open_source(job, self.layout, self.group.batch)
         self.carry = first_carry(job, self.layout, self.group)
         self.programs = Programs(job, self.layout, self.group)
         self.program, self.compiling = self.cache.compiled(self.programs.step(), self.carry, *self.source(0))

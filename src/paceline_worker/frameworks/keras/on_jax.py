@@ -16,7 +16,7 @@ from paceline_worker import clock, protocol
 from paceline_worker.frameworks.differences import derive, rounds_of
 from paceline_worker.frameworks.jax import group as jax_group
 from paceline_worker.frameworks.jax import phases as jax_phases
-from paceline_worker.frameworks.jax.input import Resident
+from paceline_worker.frameworks.jax.input import open_source
 from paceline_worker.frameworks.jax.programs import compiled
 from paceline_worker.frameworks.jax.training import flops_of, kernels_of
 from paceline_worker.frameworks.keras.model import Trained
@@ -31,7 +31,7 @@ def train(job, events):
     put = group.batch if job.world_size == 1 else spread_over_ranks(job)
     # One seed for all ranks: with peers the masks are drawn for the whole batch, and every rank has its part.
     trained = Trained(job, job.seed)
-    source = Resident(job, trained.layout, put)
+    source = open_source(job, trained.layout, put)
     programs = Programs(trained)
     carry = first_carry(trained)
     if job.evidence:

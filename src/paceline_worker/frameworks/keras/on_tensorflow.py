@@ -13,7 +13,7 @@ from paceline_worker.frameworks.differences import derive, rounds_of
 from paceline_worker.frameworks.keras.model import Trained
 from paceline_worker.frameworks.tensorflow import phases as tensorflow_phases
 from paceline_worker.frameworks.tensorflow.group import join
-from paceline_worker.frameworks.tensorflow.input import Resident
+from paceline_worker.frameworks.tensorflow.input import open_source
 from paceline_worker.frameworks.tensorflow.profile import phases_by_operators
 from paceline_worker.frameworks.tensorflow.programs import BACKWARD, FORWARD, UPDATE, traced
 from paceline_worker.frameworks.tensorflow.training import configure, flops_of
@@ -26,7 +26,7 @@ def train(job, events):
     # No clean-up on the way out of an error: the process leaves at once, and with it all that it started.
     configure(job)
     group = join(job)
-    source = Resident(job, group.batch)
+    source = open_source(job, group.batch)
     with group.scope():
         # Every rank drops other units.
         trained = Trained(job, job.seed * job.world_size + job.rank)

@@ -1,9 +1,14 @@
-"""What an MXNet rank reads: samples resident in memory, in the order of `paceline_worker.batches`."""
+"""What an MXNet rank reads: samples resident in memory, or a real pipeline of `gluon.data`.
+
+Both deal out the samples in the order of `paceline_worker.batches`.
+"""
 
 import mxnet as mx
 import numpy as np
+from mxnet.gluon.data import DataLoader, Dataset, Sampler
 
-from paceline_worker.batches import cycle_steps, first_sample
+from paceline_worker.batches import batch_indices, cycle_steps, first_sample
+from paceline_worker.frameworks.prepared import as_numbers, prepared
 from paceline_worker.frameworks.samples import Samples
 
 
@@ -36,9 +41,66 @@ class Resident(object):
         return self._batches[step % len(self._batches)]
 
 
-def as_numbers(stored, normalisation):
-    """Tokens as they are; anything else as (x - subtract) / divide."""
-    if normalisation is None:
-        return stored.astype(np.int32)
-    subtract, divide = (np.float32(normalisation[name]) for name in ("subtract", "divide"))
-    return (stored.astype(np.float32) - subtract) / divide
+class Pipeline(object):
+    """Gluon's DataLoader over the memory-mapped file: read, crop, flip, normalise, collate.
+
+    One iterator lasts the whole run (the sampler never ends), so no step waits for an epoch to begin.
+    """
+
+    def __init__(self, job, contexts):
+        samples = Samples(job.input["index"])
+        self._contexts = contexts
+        self._iterators = [
+            iter(
+                DataLoader(
+                    PreparedSamples(samples, job.seed),
+                    batch_sampler=EndlessBatches(job, job.rank * job.devices + place, samples.count),
+                    num_workers=job.input["loader_workers"],
+                )
+            )
+            for place in range(len(contexts))
+        ]
+
+    def __call__(self, _step):
+        """As `Resident`."""
+        return [
+            tuple(array.as_in_context(context) for array in next(iterator))
+            for iterator, context in zip(self._iterators, self._contexts)
+        ]
+
+
+class PreparedSamples(Dataset):
+    """One sample by its place in the file, ready to be trained on."""
+
+    def __init__(self, samples, seed):
+        self._samples = samples
+        self._seed = seed
+        self._read = 0
+
+    def __len__(self):
+        return self._samples.count
+
+    def __getitem__(self, place):
+        self._read += 1
+        inputs, targets = prepared(self._samples, [place], [self._seed, place, self._read])
+        return inputs[0], targets[0]
+
+
+class EndlessBatches(Sampler):
+    """The places of a worker's batches, step after step, for as long as anyone asks."""
+
+    def __init__(self, job, worker, samples):
+        self._job = job
+        self._worker = worker
+        self._samples = samples
+
+    def __iter__(self):
+        step = 0
+        while True:
+            yield batch_indices(step, self._worker, self._job.workers, self._job.batch, self._samples)
+            step += 1
+
+
+def open_source(job, contexts):
+    """The source that the job asks for."""
+    return {"resident": Resident, "pipeline": Pipeline}[job.input["kind"]](job, contexts)

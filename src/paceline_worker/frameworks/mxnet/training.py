@@ -13,7 +13,7 @@ from paceline_worker import clock, evidence, protocol
 from paceline_worker.frameworks.mxnet import phases as mxnet_phases
 from paceline_worker.frameworks.mxnet.builder import build_objective, sgd_arguments
 from paceline_worker.frameworks.mxnet.group import join
-from paceline_worker.frameworks.mxnet.input import Resident
+from paceline_worker.frameworks.mxnet.input import open_source
 from paceline_worker.loop import take_steps
 from paceline_worker.phases import Steps
 
@@ -54,7 +54,7 @@ class Training(object):
         contexts = [mx.cpu(place) for place in range(job.devices)]
         # Every worker drops other units: MXNet adds a device's number to the seed.
         mx.random.seed(job.seed * job.workers + job.rank * job.devices)
-        self.source = Resident(job, contexts)
+        self.source = open_source(job, contexts)
         self.objective, self.tensors = build_objective(job.graph, job.weights, contexts, job.batch)
         static = job.knobs["static_alloc"]
         self.objective.hybridize(static_alloc=static, static_shape=static)

@@ -13,7 +13,7 @@ from paceline_worker import clock, evidence, protocol
 from paceline_worker.frameworks.differences import rounds_of
 from paceline_worker.frameworks.tensorflow import phases as tensorflow_phases
 from paceline_worker.frameworks.tensorflow.group import join
-from paceline_worker.frameworks.tensorflow.input import Resident
+from paceline_worker.frameworks.tensorflow.input import open_source
 from paceline_worker.frameworks.tensorflow.parameter_server import Worker
 from paceline_worker.frameworks.tensorflow.programs import Programs, traced
 from paceline_worker.graph.stored import named_tensors
@@ -61,7 +61,7 @@ class Training(object):
         self.synchronize = self.group.synchronize
         self.leave = self.group.leave
         self.losses = self.group.local
-        self.source = Resident(job, self.group.batch)
+        self.source = open_source(job, self.group.batch)
         self.programs = Programs(job, self.group)
         self.program, self._tracing = traced(self.programs.step(), *self.source(0))
         self.num_parameters = sum(variable.shape.num_elements() for variable in self.programs.parameters.values())

@@ -19,7 +19,7 @@ for step in range(job.steps):
     inputs_equal.append(bool(torch.equal(some, other)))
     targets_equal.append(bool(torch.equal(some_targets, other_targets)))
     if some.dim() == 4:
-        dense = dense and all(one.is_contiguous(memory_format=torch.channels_last) for one in (some, other))
+        dense = dense and all(batch.is_contiguous(memory_format=torch.channels_last) for batch in (some, other))
     spread = max(spread, float((some - other).abs().max())) if some.is_floating_point() else 0.0
 pipeline.close()
 answer = {"inputs_equal": inputs_equal, "targets_equal": targets_equal, "channels_last": dense, "spread": spread}
