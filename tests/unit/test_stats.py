@@ -19,9 +19,7 @@ from paceline.stats import (
     LEAST_RUNS,
     MARGIN,
     Verdict,
-    autocorrelation,
     drift,
-    effective_sample_size,
     equivalent,
     holm,
     mean_interval,
@@ -455,44 +453,6 @@ def test_runs_needed_is_two_when_nothing_is_known_or_nothing_varies() -> None:
 # Inside one run
 
 
-def autoregressive(rho: float, n: int, seed: int) -> list[float]:
-    rng = np.random.default_rng(seed)
-    values = [0.0]
-    for noise in rng.normal(size=n - 1):
-        values.append(rho * values[-1] + float(noise))
-    return values
-
-
-def test_autocorrelation_worked_by_hand() -> None:
-    # centred -1.5 -0.5 0.5 1.5: squares 5; neighbours 0.75 - 0.25 + 0.75 = 1.25; lag 2: -0.75 - 0.75
-    samples = [1.0, 2.0, 3.0, 4.0]
-
-    assert autocorrelation(samples) == pytest.approx(0.25)
-    assert autocorrelation(samples, lag=2) == pytest.approx(-0.3)
-    assert autocorrelation(samples, lag=0) == pytest.approx(1.0)
-    assert autocorrelation([2.0, 2.0, 2.0]) == 0.0
-
-
-@pytest.mark.parametrize("rho", [0.0, 0.5, 0.9])
-def test_effective_sample_size_of_a_known_process(rho: float) -> None:
-    n = 20_000
-    samples = autoregressive(rho, n, seed=1)
-
-    assert autocorrelation(samples) == pytest.approx(rho, abs=0.03)
-    assert effective_sample_size(samples) == pytest.approx(n * (1 - rho) / (1 + rho), rel=0.2)
-
-
-@many_examples
-@given(st.lists(st.floats(-1e6, 1e6), min_size=1, max_size=50))
-def test_effective_sample_size_lies_between_one_and_n(samples: list[float]) -> None:
-    assert 1.0 <= effective_sample_size(samples) <= len(samples)
-
-
-def test_effective_sample_size_gives_no_credit_for_alternation() -> None:
-    assert effective_sample_size([1.0, 2.0] * 10) == 20
-    assert effective_sample_size([1.0] * 10) == 10
-
-
 @many_examples
 @given(st.lists(positive, min_size=3, max_size=30), scales)
 def test_spread_and_drift_ignore_the_unit(samples: list[float], scale: float) -> None:
@@ -541,8 +501,6 @@ def test_three_steps_that_rise_by_a_tenth_drift_by_a_tenth_and_prove_nothing() -
     [
         geometric,
         arithmetic,
-        autocorrelation,
-        effective_sample_size,
         relative_spread,
         drift,
         lambda values: runs_needed(values, 0.02),
@@ -575,8 +533,6 @@ def test_logarithms_of_nothing_are_refused(bad: float) -> None:
         lambda: holm([0.5, math.nan]),
         lambda: holm([1.5]),
         lambda: verdict(math.nan, 0.5),
-        lambda: autocorrelation([1.0, 2.0], lag=2),
-        lambda: autocorrelation([1.0, 2.0], lag=-1),
         lambda: relative_spread([1.0]),
         lambda: drift([1.0, 2.0]),
     ],

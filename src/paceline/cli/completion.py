@@ -5,9 +5,9 @@ from __future__ import annotations
 import argparse
 import sys
 from collections.abc import Iterator, Mapping
-from typing import Any
 
 from paceline.cli.output import say
+from paceline.cli.subcommands import Subcommands
 
 SHELLS = ("bash", "zsh", "fish")
 LOAD = {
@@ -18,7 +18,7 @@ LOAD = {
 """Shell → how it is made to complete."""
 
 
-def add_parser(commands: Any) -> None:
+def add_parser(commands: Subcommands) -> None:
     parser = commands.add_parser("completion", help="a script that makes a shell complete commands and flags")
     parser.add_argument("shell", choices=SHELLS, help="the shell it is for")
     parser.set_defaults(main=main)

@@ -26,11 +26,6 @@ class EnvironmentState:
     size_bytes: int | None = None
     """Space on disk; None if nothing is built or the interpreter is the user's own."""
 
-    @property
-    def usable(self) -> bool:
-        """Ready, or `create` can be expected to make it so."""
-        return self.state != "unavailable"
-
 
 class Fingerprint(TypedDict):
     """What is installed in an environment at this moment, as a record keeps it."""

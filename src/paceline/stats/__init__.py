@@ -17,7 +17,7 @@ from paceline.stats.estimate import LEVEL
 from paceline.stats.intervals import BOOTSTRAP_FROM, FEWEST_WITH_SPREAD
 from paceline.stats.means import LEAST_RUNS, mean_interval, plain_interval, runs_needed
 from paceline.stats.ratios import MARGIN, RatioTest, equivalent, ratio_interval
-from paceline.stats.series import Drift, autocorrelation, drift, effective_sample_size, relative_spread
+from paceline.stats.series import Drift, drift, relative_spread
 from paceline.stats.verdict import ALPHA, Verdict, holm, verdict
 
 __all__ = [
@@ -31,9 +31,7 @@ __all__ = [
     "RatioTest",
     "Spread",
     "Verdict",
-    "autocorrelation",
     "drift",
-    "effective_sample_size",
     "equivalent",
     "holm",
     "mean_interval",

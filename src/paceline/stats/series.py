@@ -1,4 +1,4 @@
-"""The steps inside one run: how they spread, hang together and drift. Never an interval: steps are correlated."""
+"""The steps inside one run: how they spread and drift. Never an interval: steps are correlated."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from paceline.stats.checked import RELATIVE_ROUNDING, Floats, checked
+from paceline.stats.checked import checked
 
 DRIFT_POINTS = 500
 """Theil-Sen looks at every pair of points; longer runs are first reduced to this many block medians."""
@@ -20,40 +20,6 @@ class Drift(NamedTuple):
     """Change over the run as a share of the median; 0.03 means 3 % larger at the end."""
     p: float
     """P value of "no trend". Correlated steps make it too small, so judge it together with the size."""
-
-
-def autocorrelation(samples: Sequence[float], lag: int = 1) -> float:
-    """Correlation of the steps of one run with those `lag` later; 0 when all are equal.
-
-    The usual estimate, with the overall mean and divisor n (Box & Jenkins, "Time Series Analysis", 1970).
-    Assumes a stationary run: a drift shows up here too, as a large positive value.
-
-    Raises:
-        ValueError: A lag outside [0, number of samples), or a value that is not finite.
-    """
-    values = checked(samples)
-    if not 0 <= lag < len(values):
-        raise ValueError(f"a lag of {lag} needs more than {len(values)} samples, and cannot be negative")
-    return float(_autocorrelations(values)[lag])
-
-
-def effective_sample_size(samples: Sequence[float]) -> float:
-    """How many independent steps the correlated steps of one run are worth, from 1 to their number.
-
-    n / (1 + 2 Σ r) over the autocorrelations r, cut where neighbouring pairs stop being positive and made
-    non-increasing (Geyer, "Practical Markov chain Monte Carlo", Statistical Science 7, 1992). Assumes a
-    stationary run. Never above n, so alternating steps earn no credit; equal samples count as independent.
-
-    Raises:
-        ValueError: No samples, or a value that is not finite.
-    """
-    values = checked(samples)
-    n = len(values)
-    rho = _autocorrelations(values)
-    pairs = rho[: n - n % 2].reshape(-1, 2).sum(axis=1)
-    negative = np.flatnonzero(pairs <= 0)
-    pairs = np.minimum.accumulate(pairs[: negative[0]] if len(negative) else pairs)
-    return float(np.clip(n / max(2 * pairs.sum() - 1, 1.0), 1.0, n))
 
 
 def relative_spread(samples: Sequence[float]) -> float:
@@ -97,15 +63,3 @@ def drift(samples: Sequence[float]) -> Drift:
         relative_change=slope * (len(samples) - 1) / float(np.median(values)),
         p=float(stats.kendalltau(steps, values).pvalue),
     )
-
-
-def _autocorrelations(values: Floats) -> Floats:
-    """At every lag from 0, by the Fourier transform, padded so that the ends do not meet."""
-    n = len(values)
-    scale = float(np.abs(values).max()) or 1.0
-    centred = values / scale - (values / scale).mean()
-    if float(np.abs(centred).max()) <= RELATIVE_ROUNDING:
-        return np.eye(1, n).ravel()
-    power = np.abs(np.fft.rfft(centred, 2 * n)) ** 2
-    covariances = np.fft.irfft(power, 2 * n)[:n]
-    return np.asarray(covariances / covariances[0], dtype=np.float64)

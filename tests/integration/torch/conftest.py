@@ -24,7 +24,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def rig(tmp_path_factory: pytest.TempPathFactory) -> Rig:
     environment = load_environment("torch-cpu")
     state = environment.state()
-    if not state.usable:
+    if state.state == "unavailable":
         pytest.skip(f"no PyTorch environment: {state.reason}; {state.fix}")
     environment.create(lambda _line: None)
     folder = tmp_path_factory.mktemp("torch")

@@ -189,7 +189,8 @@ def _logs(ratios: Floats) -> Floats:
 
     The last digit of NumPy's depends on its vector instructions, and a fit to few runs amplifies such differences.
     """
-    return np.array([log(max(ratio, TINY)) for ratio in ratios.ravel().tolist()]).reshape(ratios.shape)
+    above_zero = np.maximum(ratios, TINY)
+    return np.array(list(map(log, above_zero.ravel().tolist()))).reshape(ratios.shape)
 
 
 class _Search:
