@@ -59,7 +59,7 @@ class Job(object):
         self.drops_out = data.get("drops_out", False)
         """Whether the graph that was asked for has dropout; a proof's `graph` comes without."""
         self.program = data.get("program")
-        """{"folder", "script", "arguments", "files"} of a user's own training program; else None."""
+        """{"folder", "script", "arguments", "files", "working_directory"} of a user's training program; else None."""
         self.collective = data.get("collective")
         """{"operation", "sizes" in bytes} where a collective is measured by itself; else None."""
         self.weights = data["weights"]

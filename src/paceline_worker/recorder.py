@@ -53,6 +53,11 @@ class Recorder(object):
         return self._started is not None
 
     @property
+    def measuring(self):
+        """Whether the step under way, or the next one, is a measured one."""
+        return self.taken >= self._warmup
+
+    @property
     def samples_per_step(self):
         """Samples that the measured steps reported, or None."""
         return self._counted / float(self._counted_steps) if self._counted_steps else None
@@ -91,7 +96,7 @@ class Recorder(object):
             self.lap(self.open_phases[-1].name, now)
         starved = differences([self._starved, clock.starved()])[0]
         self._rows.append((self._started, now, cpu - self._cpu, self._phases, self._loss, starved))
-        if self.taken >= self._warmup and self._samples:
+        if self.measuring and self._samples:
             self._counted += self._samples
             self._counted_steps += 1
         self.taken += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import shutil
 import subprocess
@@ -19,6 +20,7 @@ from paceline.run.worker_source import worker_folder
 from paceline.spec import load_study, read_study
 from paceline.workbench import Workbench
 from paceline.workloads import PLACEHOLDERS
+from schemas import assert_valid
 from street import paceline
 
 ROOT = Path(__file__).parents[2]
@@ -126,6 +128,95 @@ open("made.txt", "w").write("gone with the run")
     assert not (tmp_path / "made.txt").exists()
 
 
+@pytest.mark.processes
+def test_plain_launch_hands_over_no_rank_and_the_working_directory_is_current(tmp_path: Path) -> None:
+    (tmp_path / "place" / "code").mkdir(parents=True)
+    (tmp_path / "place" / "data.txt").write_text("beside", encoding="utf-8")
+    checks = f"""\
+import os, sys
+told = [name for name in os.environ if name in ("RANK", "WORLD_SIZE", "LOCAL_RANK", "MASTER_ADDR", "MASTER_PORT")]
+assert told == [], told
+assert os.getcwd() == {str(tmp_path / "place" / "code")!r}, os.getcwd()
+assert open("../data.txt").read() == "beside"
+assert os.path.dirname(os.path.abspath(__file__)) != os.getcwd()
+"""
+    record = run_script(tmp_path, checks + script(), launch="plain", working_directory="place/code")
+
+    assert record.ok, record.outcome
+    assert record.trial.workload.options == {"launch": "plain", "working_directory": "place/code"}
+    assert record.inputs["working_directory"] == str(tmp_path / "place" / "code")
+    exported = paceline(tmp_path, "export", "--store", "store", "--format", "json", "--samples")
+    assert_valid("export", json.loads(exported.stdout))
+
+
+@pytest.mark.parametrize("key", ["hosts", "workers_per_host"])
+def test_plain_launch_of_several_workers_is_an_error_of_the_study(tmp_path: Path, key: str) -> None:
+    data = {
+        "study": {"name": "s"},
+        "workload": {"script": "train.py", "batch_per_worker": 8, "launch": "plain"},
+        "cluster": {key: [1, 2]},
+    }
+    with pytest.raises(SpecError, match=f"'plain' starts one worker, and cluster.{key} asks for more"):
+        read_study(data, source=str(tmp_path / "s.toml"))
+
+
+@pytest.mark.processes
+@pytest.mark.parametrize(
+    ("opens", "workload", "line"),
+    [
+        ("open('words.txt')", {}, 'add files = "words.txt" under [workload]'),
+        ("open('words.txt')", {"files": "more.txt"}, 'add files = "more.txt words.txt" under [workload]'),
+        ("open(__import__('os').path.join('table', 'a.csv'))", {}, 'add files = "table/a.csv" under [workload]'),
+        ("__import__('os').listdir('table')", {}, 'add files = "table/**/*" under [workload]'),
+        ("open('../outside.txt')", {}, 'add working_directory = "." under [workload]'),
+    ],
+)
+def test_file_beside_the_script_that_it_does_not_find_is_named_with_the_line_to_add(
+    tmp_path: Path, opens: str, workload: dict[str, str], line: str
+) -> None:
+    place = tmp_path / "own"
+    (place / "table").mkdir(parents=True)
+    for name in ("words.txt", "more.txt", "table/a.csv", "../outside.txt"):
+        (place / name).write_text("here", encoding="utf-8")
+    record = run_script(place, f"{opens}\n" + script(), **workload)
+
+    assert record.outcome.kind is OutcomeKind.FAILED
+    assert "FileNotFoundError" in (record.outcome.reason or "")
+    assert line in (record.outcome.reason or "")
+
+
+@pytest.mark.processes
+def test_file_that_is_nowhere_is_told_without_advice(tmp_path: Path) -> None:
+    record = run_script(tmp_path, "open('nowhere.txt')\n" + script())
+
+    assert "No such file or directory: 'nowhere.txt'" in (record.outcome.reason or "")
+    assert "add files" not in (record.outcome.reason or "")
+
+
+@pytest.mark.processes
+def test_output_of_a_script_is_kept_and_shown_whether_it_ends_well_or_not(tmp_path: Path) -> None:
+    loud = "import sys\nprint('early')\nfor k in range(9000):\n    print('line', k)\n"
+    good = run_script(tmp_path, loud + "sys.stderr.write('aside\\n')\n" + script())
+    bad = run_script(tmp_path, loud + "raise KeyError('lost')\n")
+
+    for record in (good, bad):
+        (kept,) = record.output.to_pylist()
+        assert kept["process"] == "worker0"
+        assert "line 8999\n" in kept["text"]
+        assert "early" not in kept["text"]
+        assert kept["text"].startswith("line ")
+        assert len(kept["text"].encode()) <= 64 * 2**10
+    assert good.ok
+    assert "aside\n" in good.output["text"][0].as_py()
+    shown = paceline(tmp_path, "export", "--store", "store", "--format", "log", "--run", good.run_id)
+    assert shown.returncode == 0, shown.stderr
+    assert shown.stdout.startswith(f"==> {good.run_id} worker0 <==\nline ")
+    assert shown.stdout.count("==> ") == 1
+    none = paceline(tmp_path, "export", "--store", "store", "--format", "log", "--run", "other")
+    assert none.returncode == 1
+    assert "no run other has kept output" in none.stderr
+
+
 def test_every_placeholder_is_filled_in_with_the_value_of_the_trial(tmp_path: Path) -> None:
     (tmp_path / "train.py").write_text("", encoding="utf-8")
     data = {
@@ -147,15 +238,17 @@ def test_every_placeholder_is_filled_in_with_the_value_of_the_trial(tmp_path: Pa
 
 
 def test_changed_script_is_another_trial(tmp_path: Path) -> None:
-    def identity(text: str, arguments: str = "") -> str:
+    def identity(text: str, arguments: str = "", **more: str) -> str:
         (tmp_path / "train.py").write_text(text, encoding="utf-8")
-        workload = {"script": "train.py", "batch_per_worker": 8, "arguments": arguments}
+        workload = {"script": "train.py", "batch_per_worker": 8, "arguments": arguments, **more}
         study = read_study({"study": {"name": "s"}, "workload": workload}, source=str(tmp_path / "s.toml"))
         (trial,) = Workbench(study, tmp_path / "store").prepared.trials
         return trial.id
 
     assert identity("a = 1") == identity("a = 1")
     assert len({identity("a = 1"), identity("a = 2"), identity("a = 1", "--fast")}) == 3
+    assert identity("a = 1", launch="torchrun") == identity("a = 1")
+    assert len({identity("a = 1"), identity("a = 1", launch="plain"), identity("a = 1", working_directory=".")}) == 3
 
 
 def test_graph_frameworks_refuse_a_script_and_a_script_refuses_a_model(tmp_path: Path) -> None:

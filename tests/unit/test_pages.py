@@ -33,20 +33,26 @@ TOP = sorted({path.split("/")[0] for path in TREE if "/" in path})
 OURS = ("py", "toml", "md", "sh", "zip", "lock", "cff", "yml", "css", "js")
 """Endings of files that the repository has. Other endings on pages are of files that commands write."""
 YOURS = {
+    "../data",
     "../records/NAME.zip",
     ".paceline/",
     "RECORDS.zip",
     "config.toml",
+    "configurator.py",
+    "imagenet/main.py",
     "layers/",
     "mine.toml",
+    "mnist/main.py",
+    "nanoGPT/train.py",
     "report.md",
     "samples/",
     "site/",
     "study.toml",
     "train.py",
     "model.py",
+    "word_language_model/main.py",
 }
-"""Names on pages that stand for a file of the reader's, or one that a command makes there."""
+"""Names on pages that stand for a file of the reader's, of a program of others, or one that a command makes there."""
 
 
 def shown(page: Path) -> str:

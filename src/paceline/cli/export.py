@@ -1,6 +1,6 @@
 """`paceline export`: writes records as CSV (one row per run), JSON (everything), Parquet (every sample) or an archive.
 
-It also writes one measured step as a trace.
+It also writes one measured step as a trace, and the output of a user's script.
 """
 
 from __future__ import annotations
@@ -15,6 +15,7 @@ from paceline.folders import store_folder
 from paceline.record import MEASUREMENT, Record, last_attempts
 from paceline.record.archive import write_archive
 from paceline.record.export import to_csv, to_json, write_bytes, write_parquet, write_text
+from paceline.record.output import output_text
 from paceline.record.reading import open_store
 from paceline.snapshot import Snapshot
 from paceline.spec import load_study
@@ -29,11 +30,14 @@ def add_parser(commands: Subcommands) -> None:
     parser.add_argument("study", nargs="?", help="study file (TOML); without it: all records of the store")
     parser.add_argument(
         "--format",
-        choices=("csv", "json", "parquet", "archive", *TRACES),
-        help="default: csv; archive: everything in one small file; perfetto, chakra: one measured step",
+        choices=("csv", "json", "parquet", "archive", "log", *TRACES),
+        help="default: csv; archive: everything in one small file; log: the output of a script; perfetto, chakra: one "
+        "measured step",
     )
     parser.add_argument(
-        "--run", metavar="ID", help="for traces: the run; by default the last one with the most workers"
+        "--run",
+        metavar="ID",
+        help="for traces: the run; by default the last one with the most workers; for log: by default all",
     )
     parser.add_argument("--samples", action="store_true", help="JSON: raw samples too (parquet always has them)")
     parser.add_argument(
@@ -58,13 +62,26 @@ def main(args: argparse.Namespace) -> int:
     if form == "json" and not args.output:
         emit(to_json(records, samples=args.samples))
         return 0
-    text = to_csv(records) if form == "csv" else document(to_json(records, samples=args.samples)) + "\n"
+    if form == "log":
+        text = _log(args, records)
+    else:
+        text = to_csv(records) if form == "csv" else document(to_json(records, samples=args.samples)) + "\n"
     if args.output:
         write_text(text, Path(args.output))
         say(f"written: {args.output} ({len(records)} run(s))")
     else:
         print(text, end="")
     return 0
+
+
+def _log(args: argparse.Namespace, records: list[Record]) -> str:
+    text = output_text([record for record in records if args.run in (None, record.run_id)])
+    if not text:
+        raise PacelineError(
+            f"no run {args.run or ''} has kept output".replace("  ", " "),
+            hint="only scripts of yours print something that is kept; list runs: " + command(args, "export"),
+        )
+    return text
 
 
 def _trace(args: argparse.Namespace, form: str, records: list[Record]) -> int:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from paceline.compare.runs import Runs
 from paceline.plan.trial import Trial
+from paceline.record.program_checks import never_exchanged
 from paceline.stats import LEAST_RUNS, ratio_interval
 from paceline.stats.estimate import Estimate, exactly
 
@@ -57,6 +58,8 @@ def _against(base_index: int, index: int, groups: Sequence[Runs], *, alone: bool
     runs, base = groups[index], groups[base_index]
     if not runs.measured:
         return _unknown("no successful run")
+    if any(never_exchanged(record) for record, _ in (*runs.measured, *base.measured)):
+        return _unknown("workers never exchanged gradients: this is not distributed training")
     if base_index == index:
         if alone and runs.trial.workers > 1:
             return _unknown("no trial with fewer workers on the same machine and environment to compare with")

@@ -125,7 +125,7 @@ def _sentence(cause: str, share: float, step_s: float, case: Case, *, alone: boo
     if cause == COPY:
         return f"Copying input to the device takes {part}"
     if cause == BANDWIDTH:
-        carried = f"{format_bytes(conditions.exchanged)} of gradients"
+        carried = f"{format_bytes(conditions.exchanged)} of gradients" if conditions.messages else "gradients"
         link = f" over {case.trial.cluster.network.label}" if case.trial.cluster.network else ""
         return f"The network is too slow: exchanging {carried}{link} adds {part}"
     if cause == LATENCY:

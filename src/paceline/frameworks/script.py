@@ -1,4 +1,4 @@
-"""The host half of a user's training program, which is started on every slot with the variables of torchrun.
+"""The host half of a user's training program, which is started on every slot: with the variables of torchrun, or plain.
 
 The program may use any framework. It must mark its steps, or use PyTorch so that hooks can observe them.
 """
@@ -12,9 +12,21 @@ from paceline.frameworks.torch import socket_variables
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
+from paceline.workloads import PLAIN, TORCHRUN
 
 GUESSED_STEP_S = 0.2
 """A user's step is unknown before the first run; most steps take between 10 ms and some seconds."""
+
+
+def _refuses(trial: Trial) -> str | None:
+    if trial.workers > 1 and launch_of(trial) == PLAIN:
+        return f"launch = '{PLAIN}' starts one worker, without the variables that tell it about others"
+    return None
+
+
+def launch_of(trial: Trial) -> str:
+    """How the script of a trial is started."""
+    return str(trial.workload.options.get("launch", TORCHRUN))
 
 
 class Script(Framework):
@@ -49,15 +61,17 @@ class Script(Framework):
         phases=("data", "forward", "backward", "communication", "update"),
         startup_s=6.0,
         guess_step_s=lambda _trial: GUESSED_STEP_S,
+        refuses=_refuses,
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:
-        """One rank per slot, with its rank and the rendezvous in the variables that torchrun would set."""
+        """One rank per slot; unless started plain, the variables of torchrun give it its rank and the rendezvous."""
         threads = str(trial.cluster.threads_per_worker)
+        shared = {"OMP_NUM_THREADS": threads, "MKL_NUM_THREADS": threads}
+        if launch_of(trial) == PLAIN:
+            return one_worker_a_slot(trial, topology, shared)
         first = topology.hosts[0]
-        shared = {
-            "OMP_NUM_THREADS": threads,
-            "MKL_NUM_THREADS": threads,
+        shared |= {
             "WORLD_SIZE": str(trial.workers),
             "LOCAL_WORLD_SIZE": str(trial.cluster.workers_per_host),
             "MASTER_ADDR": first.address,

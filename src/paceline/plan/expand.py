@@ -17,6 +17,7 @@ from paceline.plan.capabilities import Capabilities, Knob, SiteLimits
 from paceline.plan.knob_values import KnobValue
 from paceline.plan.trial import ClusterChoice, FrameworkChoice, Limits, MeasureChoice, Trial, WorkloadChoice
 from paceline.plan.vocabulary import DEVICES, INPUT_KINDS, words_of
+from paceline.spec.catalog import SECTIONS
 from paceline.spec.study import Network, Study
 from paceline.spec.trained import WorkloadOf
 from paceline.workloads.collective import Collective
@@ -24,6 +25,9 @@ from paceline.workloads.graph import Graph
 from paceline.workloads.workload import Workload
 
 Value = TypeVar("Value")
+
+SCRIPT_OPTIONS = ("arguments", "launch", "working_directory")
+"""Keys of [workload] that are options of a script."""
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -228,8 +232,9 @@ def named_workloads(study: Study) -> tuple[str, Mapping[str, Mapping[str, tuple[
     """The key that names the workloads, and for each of its values the options to multiply out."""
     if not study.of_scripts:
         return "model", {model: study.model_options.get(model, {}) for model in study.values("workload.model", str)}
-    arguments = study.values("workload.arguments", str)
-    options = {} if arguments == ("",) else {"arguments": arguments}
+    # Only keys that the study sets: records made before a key existed keep their ids.
+    given = {key: study.optional_values(f"workload.{key}", str) for key in SCRIPT_OPTIONS}
+    options = {key: values for key, values in given.items() if values != (SECTIONS["workload"][key].default,)}
     return "script", dict.fromkeys(study.values("workload.script", str), options)
 
 

@@ -16,6 +16,7 @@ from paceline.plan.pace import Pace, at_true_pace
 from paceline.plan.vocabulary import BatchScaling, Device, InputKind, StrategyClass
 from paceline.spec.study import Network
 from paceline.workloads.collective import HASH_PREFIX, Collective, load_collective
+from paceline.workloads.program import HASH_PREFIX as PROGRAM_PREFIX
 
 ADDED_LATER = (("framework", "one_process"), ("measure", "evidence"))
 """Fields that are not part of the id while they are off, so that records made before they existed keep their ids."""
@@ -28,7 +29,8 @@ class WorkloadChoice:
     model: str
     """Model id, or the user's file as the study names it."""
     options: Mapping[str, object]
-    """Options of the model as the study has them, or the arguments of a script; the workload checks them."""
+    """Options of the model as the study has them, or those of a script: its arguments, and how and where it is started
+    if the study says so. The workload checks them."""
     graph: str
     """Identity of the workload: the hash of the neutral graph, of the script's files, or of the collective."""
     batch_per_worker: int
@@ -45,6 +47,13 @@ class WorkloadChoice:
     def name(self) -> str:
         """The model as it appears in ids: its own id, or the name of its file."""
         return re.sub(r"[^A-Za-z0-9_-]+", "-", PurePath(self.model).name.removesuffix(".py"))
+
+    @property
+    def identity(self) -> str:
+        """Identity of what is trained: the graph of a model, or the files of a script together with its options."""
+        if self.graph.startswith(PROGRAM_PREFIX) and self.options:
+            return f"{self.graph} {json.dumps(dict(self.options), sort_keys=True)}"
+        return self.graph
 
     @property
     def collective(self) -> Collective | None:

@@ -39,7 +39,7 @@ def forecasts(basis: Basis, wish: Wish, present: Candidate) -> Forecasts:
         left_out.append("configurations that were not run: there is no model yet; fit it: paceline calibrate STUDY")
     for calibration in basis.calibrations:
         members = [runs for runs in basis.runs if runs.measured and _taught(runs, calibration)]
-        if not members and calibration.family.graph == present.trial.workload.graph:
+        if not members and calibration.family.graph == present.trial.workload.identity:
             left_out.append(f"{calibration.family.label}: its calibration rests on runs that are not in this store")
         if not members or not _wanted(members[0].trial, wish, present.trial):
             continue

@@ -17,6 +17,7 @@ from paceline.plan.vocabulary import EXACT
 from paceline.record.lockstep import floats
 from paceline.record.machine_checks import machine_doubts
 from paceline.record.phases import derived_of
+from paceline.record.program_checks import program_doubts
 from paceline.record.record import Doubt, Record
 from paceline.record.site_checks import site_doubts
 from paceline.record.summary import (
@@ -192,22 +193,9 @@ def _throughput(numbers: Numbers) -> Iterator[Doubt]:
             return
 
 
-def _samples(numbers: Numbers) -> Iterator[Doubt]:
-    """Checks the batch of the study, from which the throughput follows, against what a user's program trains."""
+def _program(numbers: Numbers) -> Iterator[Doubt]:
     record, _, _ = numbers
-    batch = record.trial.workload.batch_per_worker
-    for rank in record.ranks:
-        seen = rank.reported.samples_per_step
-        if seen is not None and abs(seen - batch) > ARITHMETIC_TOLERANCE * batch:
-            who = "said that it trained" if rank.reported.samples_from == "mark" else "gave its model"
-            yield Doubt(
-                code="batch-samples",
-                message=f"rank {rank.rank} {who} {seen:g} samples per step, the study says {batch}: samples/s is wrong"
-                " by that factor",
-                hint=f"write batch_per_worker = {seen:.0f} under [workload], or hand it over: arguments = "
-                "'--batch {batch_per_worker}'",
-            )
-            return
+    yield from program_doubts(record)
 
 
 def _phases(numbers: Numbers) -> Iterator[Doubt]:
@@ -346,7 +334,7 @@ def _spread(numbers: Numbers) -> Iterator[Doubt]:
 
 CHECKS: tuple[Callable[[Numbers], Iterator[Doubt]], ...] = (
     _throughput,
-    _samples,
+    _program,
     _phases,
     _rank_sums,
     _utilisation,

@@ -24,6 +24,7 @@ DoubtCode = Literal[
     "loss-not-finite",
     "loss-still",
     "memory-near",
+    "no-exchange",
     "noisy-neighbour",
     "over-budget",
     "parameters-graph",

@@ -171,6 +171,7 @@ def to_json(records: Sequence[Record], *, samples: bool = False) -> dict[str, ob
         if samples:
             row["samples"] = None if record.samples is None else record.samples.to_pydict()
             row["layers"] = None if record.layers is None else record.layers.to_pydict()
+            row["output"] = None if record.output is None else record.output.to_pydict()
         rows.append(row)
     return {"records": [_finite(row) for row in rows]}
 

@@ -82,13 +82,31 @@ class RankFacts:
     )
     samples_per_step = Fact(
         number,
-        "For a user's program: mean number of samples that its measured steps reported. If it is not the study's batch,"
-        " the run gets a warning.",
+        "For a user's program: mean number of samples that its measured steps reported, or that a size of its model's"
+        " inputs shows; null if no size is the study's batch. If it is not the study's batch, the run gets a warning.",
         unit="samples",
     )
     samples_from = Fact(
         text,
         "Source of `samples_per_step`: `mark` (the program's own marks) or `hooks` (PyTorch's).",
+    )
+    unmatched_inputs = Fact(
+        texts,
+        "For a user's program: shapes of its model's inputs, if they agree on their first size and no size of them is"
+        " the study's batch.",
+    )
+    gradient_bytes = Fact(number, "For a user's program: size of all its gradients.", unit="bytes")
+    exchange = Fact(
+        text,
+        "For a user's program: PyTorch's exchange backend; `none` without peers; null if another package may exchange.",
+    )
+    exchanges_per_step = Fact(
+        number,
+        "For a user's program: number of exchanges between ranks per step, as counted by PyTorch; null if PyTorch does"
+        " not count them.",
+    )
+    missing_file = Fact(
+        text, "For a user's program that failed: the file that it did not find, relative to the program's folder."
     )
     library = Fact(text, "For a stand-alone collective: the library that does the exchange.")
     verified = Fact(flag, "For a stand-alone collective: whether results of the first round were checked.")
@@ -195,8 +213,6 @@ class RankFacts:
     shard_units = Fact(whole, "For sharded training: number of units.", use="kept")
     stage_layers = Fact(texts, "For a pipeline: layers of this rank's stage.", use="kept")
     optimizers = Fact(texts, "For a user's program: classes of its optimizers.", use="kept")
-    gradient_bytes = Fact(number, "For a user's program: size of all its gradients.", unit="bytes", use="kept")
-    exchange = Fact(text, "For a user's program: PyTorch's exchange backend; `none` without peers.", use="kept")
     hooks = Fact(flag, "For a user's program: whether hooks find its steps.", use="kept")
     forwards_per_step = Fact(number, "For a user's program: calls of its model per step.", use="kept")
     evaluations = Fact(whole, "For a user's program: calls of its model outside training.", use="kept")

@@ -16,9 +16,9 @@ import pyarrow as pa
 
 from paceline.errors import StoreError
 from paceline.plan.trial import Trial
-from paceline.record import meter
+from paceline.record import meter, output
 from paceline.record.export import table_of, trial_columns
-from paceline.record.sample_files import LAYERS, METER, SAMPLES
+from paceline.record.sample_files import LAYERS, METER, OUTPUT, SAMPLES
 
 _EMPTY = {
     SAMPLES: {
@@ -38,6 +38,7 @@ _EMPTY = {
         "seconds": pa.float64(),
     },
     METER: {column.name: column.type for column in meter.SCHEMA},
+    OUTPUT: {column.name: column.type for column in output.SCHEMA},
 }
 """The columns of a view without files, so that a query of an empty store has an empty result."""
 
@@ -81,7 +82,7 @@ def run_query(sql: str, folder: Path, runs: Sequence[StoredRun], files: Mapping[
         except duckdb.Error as error:
             raise StoreError(
                 f"the query failed: {error}",
-                hint="tables: runs, samples, layers, meter; see columns with: DESCRIBE runs",
+                hint="tables: runs, samples, layers, meter, output; see columns with: DESCRIBE runs",
             ) from error
 
 

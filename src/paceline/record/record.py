@@ -3,7 +3,8 @@
 Samples are a table (pyarrow) with one row per rank and step: `rank, step, kind, start_s, wall_s, cpu_s, loss`, and one
 column `phase.<name>` per phase. If the system reports it, `starved_s` is the time that the main thread waited for a
 core. For a collective, `bytes` is the size of the message of the step.
-Layer times are a table of their own: `rank, layer, what, step, seconds`. So are the looks of the meter, see `meter`.
+Layer times are a table of their own: `rank, layer, what, step, seconds`. So are the looks of the meter, see `meter`,
+and what a user's program printed, see `output`.
 These series of a recorded run are stored in files and read at the first access.
 """
 
@@ -153,6 +154,8 @@ class Record:
     """The layer times, if the study asked for them."""
     meter: OnDemand = field(default=OnDemand(), compare=False)
     """What the meter saw of each process; None if no process was started."""
+    output: OnDemand = field(default=OnDemand(), compare=False)
+    """The end of what each process of a user's program printed, see `record.output`; None if nothing was kept."""
 
     @property
     def ok(self) -> bool:

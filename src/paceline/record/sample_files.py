@@ -17,10 +17,12 @@ import psutil
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-SAMPLES, LAYERS, METER = "samples", "layers", "meter"
-SERIES = (SAMPLES, LAYERS, METER)
+SAMPLES, LAYERS, METER, OUTPUT = "samples", "layers", "meter", "output"
+SERIES = (SAMPLES, LAYERS, METER, OUTPUT)
 """The series of a run. Each has a folder, a field of the record, and a row of the table `series` with its checksum. A
 new series needs a name here and a field of the record, but no migration."""
+VERIFIED_WHEN_READ = frozenset({METER, OUTPUT})
+"""No number depends on these series, so they are verified when they are read and not when a record is loaded."""
 
 MAX_STEM = 180
 """File systems allow 255 bytes per name, and the temporary name adds the host and the process id."""

@@ -35,7 +35,7 @@ from paceline.record.damage import unusable_series
 from paceline.record.database import explained, is_store, not_writable, open_database
 from paceline.record.on_demand import SeriesFile, file_of
 from paceline.record.record import Doubt, OutcomeKind, Record
-from paceline.record.sample_files import METER, SAMPLES, SERIES, WHOLE, stem_of
+from paceline.record.sample_files import SAMPLES, SERIES, VERIFIED_WHEN_READ, WHOLE, stem_of
 from paceline.record.stored_json import dump, without_collecting
 from paceline.record.summary import SUMMARY, sum_up, summarize
 
@@ -205,7 +205,7 @@ class Store:
         return {trial_id: trial(trial_id, limits) for trial_id, limits in self._select(statement, values)}
 
     def query(self, sql: str) -> pa.Table:
-        """Returns the result of a statement in DuckDB's SQL over the views `runs`, `samples`, `layers` and `meter`.
+        """Returns the result of a statement in DuckDB's SQL over `runs`, `samples`, `layers`, `meter` and `output`.
 
         Raises:
             StoreError: the statement is wrong, the facts cannot be read, or DuckDB is not installed.
@@ -330,8 +330,7 @@ class Store:
         for run, stem, name, count, checksum in self._select(statement, values):
             path = self._path(name, stem)
             series, doubts = files.setdefault(run, ({}, ()))
-            # Only resource curves use the meter, and no number depends on it, so it is verified when it is read.
-            state = WHOLE if name == METER else sample_files.state_of(path, count, checksum)
+            state = WHOLE if name in VERIFIED_WHEN_READ else sample_files.state_of(path, count, checksum)
             if state == WHOLE:
                 series[name] = SeriesFile(path, count, checksum)
             else:

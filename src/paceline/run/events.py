@@ -12,7 +12,9 @@ from pathlib import Path
 from typing import Any, Literal
 
 LOG_TAIL_LINES = 20
-LOG_TAIL_BYTES = 16384
+LOG_TAIL_BYTES = 16 * 2**10
+OUTPUT_BYTES = 64 * 2**10
+"""Bytes that are kept of the output of each process of a user's program."""
 COLUMNS = ("start_s", "wall_s", "cpu_s", "loss")
 SOMETIMES = ("starved_s", "bytes")
 """Columns that only some ranks write: where the system tells it, and of a collective."""
@@ -208,9 +210,15 @@ def _layer_block(event: dict[str, Any]) -> LayerBlock:
 
 def log_tail(path: Path) -> tuple[str, ...]:
     """The last lines that a process wrote to its log."""
+    return tuple(log_end(path, LOG_TAIL_BYTES).splitlines()[-LOG_TAIL_LINES:])
+
+
+def log_end(path: Path, most_bytes: int = OUTPUT_BYTES) -> str:
+    """The end of a process's log, without the line that the limit cuts; "" if there is no log."""
     if not path.exists():
-        return ()
+        return ""
     with path.open("rb") as file:
-        file.seek(max(0, path.stat().st_size - LOG_TAIL_BYTES))
-        text = file.read().decode("utf-8", errors="replace")
-    return tuple(text.splitlines()[-LOG_TAIL_LINES:])
+        cut = max(0, path.stat().st_size - most_bytes)
+        file.seek(cut)
+        content = file.read()
+    return (content.partition(b"\n")[2] if cut else content).decode("utf-8", errors="replace")

@@ -30,7 +30,7 @@ class Inputs:
     drops_out: bool = False
     """Whether the graph that was asked for has dropout; a proof trains it without."""
     program: dict[str, object] | None = None
-    """The user's program, where there is one: "folder", "script", "arguments" and "files"."""
+    """The user's program, where there is one: "folder", "script", "arguments", "files" and "working_directory"."""
     collective: dict[str, object] | None = None
     """The operation and its sizes, where a collective is measured by itself."""
     weights: dict[str, str] | None = None
@@ -94,14 +94,22 @@ def _of_program(program: Program, trial: Trial, _cache: Path, folder: Path, *, n
         "seed": trial.workload.seed,
     }
     arguments = program.argv(values)
+    working_directory = str(program.working_directory) if program.working_directory else None
     return Inputs(
         program={
             "folder": str(place),
             "script": program.script,
             "arguments": arguments,
             "files": list(program.files),
+            "working_directory": working_directory,
         },
-        facts={"graph": program.hash, "script": program.script, "arguments": arguments, "files": list(program.files)},
+        facts={
+            "graph": program.hash,
+            "script": program.script,
+            "arguments": arguments,
+            "files": list(program.files),
+            **({"working_directory": working_directory} if working_directory else {}),
+        },
         files=(place,),
     )
 

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 from paceline.plan.trial import Trial
-from paceline.record import Outcome, OutcomeKind
+from paceline.record import Outcome, OutcomeKind, Rank
 from paceline.run.events import RankEvents
 from paceline.run.supervise import Ending
+from paceline.workloads import Program, Workload
 
 EXIT_MEMORY = 82
 """paceline_worker.protocol.EXIT_MEMORY; a contract test holds the two together."""
@@ -72,6 +74,19 @@ def judge(
                 reason=f"worker{e.rank} succeeded but reported {e.steps} of {wanted} steps",
             )
     return Outcome(kind=OutcomeKind.OK)
+
+
+def naming_missing_file(outcome: Outcome, trial: Trial, workload: Workload, ranks: Sequence[Rank]) -> Outcome:
+    """The outcome, with the line to add to the study if a user's program did not find a file beside it."""
+    failed = next((rank for rank in ranks if rank.rank == outcome.rank), None)
+    missing = failed.reported.missing_file if failed else None
+    if not isinstance(workload, Program) or missing is None or outcome.kind is OutcomeKind.OK:
+        return outcome
+    line = workload.to_add(missing, trial.workload.model)
+    if line is None:
+        return outcome
+    advice = f"{missing} lies beside the script and does not go with it: add {line} under [workload]"
+    return replace(outcome, reason=f"{outcome.reason}; {advice}")
 
 
 def _of_process(kind: OutcomeKind, ending: Ending, events: Sequence[RankEvents], logs: Logs) -> Outcome:

@@ -26,19 +26,20 @@ from paceline.plan.schedule import PlannedRun
 from paceline.plan.trial import Trial
 from paceline.record import MEASUREMENT, PROOF, Doubt, Outcome, OutcomeKind, Rank, Record, check
 from paceline.record.machines import Machine, MachineFacts, machines_of
+from paceline.record.output import output_table
 from paceline.run import host_state
 from paceline.run.disturbance import disturbing
 from paceline.run.equip import Equipment
-from paceline.run.events import DoneEvent, HelloEvent, RankEvents, ReadyEvent, log_tail, read_events
+from paceline.run.events import DoneEvent, HelloEvent, RankEvents, ReadyEvent, log_end, log_tail, read_events
 from paceline.run.host_state import MachineMoment, RunState
 from paceline.run.inputs import prepare_inputs
 from paceline.run.meter import Meter
-from paceline.run.outcome import judge
+from paceline.run.outcome import judge, naming_missing_file
 from paceline.run.series import layers_table, samples_table
 from paceline.run.supervise import Ending, supervise
 from paceline.run.worker_source import worker_digest, worker_folder
 from paceline.sites import Site
-from paceline.workloads import Workload
+from paceline.workloads import Program, Workload
 
 PASSED_ON = ("HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "CUDA_VISIBLE_DEVICES")
 """Our variables that a measured process sees; no others, so that no stray OMP_NUM_THREADS changes a measurement."""
@@ -124,6 +125,7 @@ def _attempt(planned: PlannedRun, study: str, bench: Bench) -> Record:
         samples=facts.samples,
         layers=facts.layers,
         meter=facts.meter,
+        output=facts.output,
     )
     # The times of a proof mean nothing, so there is nothing to check about them.
     return record if record.kind == PROOF else replace(record, doubts=(*record.doubts, *check(record)))
@@ -152,6 +154,7 @@ class _Facts:
     samples: pa.Table | None = None
     layers: pa.Table | None = None
     meter: pa.Table | None = None
+    output: pa.Table | None = None
     doubts: list[Doubt] = field(default_factory=list)
     outcome: Outcome | None = None
 
@@ -213,8 +216,11 @@ def _carry_out(planned: PlannedRun, bench: Bench, facts: _Facts) -> None:
     facts.ranks = _ranks(processes, topology, events, ending)
     facts.samples, facts.layers = samples_table(events), layers_table(events)
     logs = {process.name: log_tail(folder / f"{process.name}.log") for process in processes}
+    if isinstance(workload, Program):
+        facts.output = output_table({p.name: log_end(folder / f"{p.name}.log") for p in processes})
     kills = facts.state["during"]["oom_kills"]
-    facts.outcome = judge(trial, ending, events, logs, oom_kills=kills, lost=lost)
+    outcome = judge(trial, ending, events, logs, oom_kills=kills, lost=lost)
+    facts.outcome = naming_missing_file(outcome, trial, workload, facts.ranks)
 
 
 def _supervised(

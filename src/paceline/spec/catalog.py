@@ -15,7 +15,7 @@ from typing import Final
 from paceline.spec.networks import NETWORKS, read_network
 from paceline.spec.study import Network, Repeats, StudyValue
 from paceline.units import BYTES, BYTES_PER_SECOND, FRACTION, SECONDS, parse_quantity
-from paceline.workloads import PLACEHOLDERS, unknown_placeholders
+from paceline.workloads import LAUNCHES, PLACEHOLDERS, TORCHRUN, unknown_placeholders
 
 
 class _Default(Enum):
@@ -168,6 +168,19 @@ SECTIONS: dict[str, dict[str, Key]] = {
             default="",
             axis=False,
             doc="Files that the script reads, besides the modules that it imports: names or patterns, as one text.",
+        ),
+        "launch": Key(
+            parse=_one_of(*LAUNCHES),
+            default=TORCHRUN,
+            axis=False,
+            doc="How the script is started: torchrun (with the variables of torchrun), or plain (one worker, without "
+            "them).",
+        ),
+        "working_directory": Key(
+            parse=_text,
+            default=None,
+            axis=False,
+            doc="Current folder of the script, relative to the study; by default a fresh copy of the script's files.",
         ),
         "batch_per_worker": Key(parse=_whole(1), default=None, doc="Samples per worker and step: weak scaling."),
         "batch_global": Key(parse=_whole(1), default=None, doc="Samples per step over all workers: strong scaling."),

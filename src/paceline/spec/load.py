@@ -10,7 +10,7 @@ from paceline.errors import SpecError, did_you_mean, documented
 from paceline.spec.catalog import REQUIRED, SECTIONS, Key
 from paceline.spec.study import Repeats, Study, StudyValue, of_type
 from paceline.spec.toml_file import read_toml, tomllib
-from paceline.workloads import COLLECTIVE
+from paceline.workloads import COLLECTIVE, PLAIN, TORCHRUN
 
 _NAME = re.compile(r"^[A-Za-z0-9][A-Za-z0-9_-]*$")
 Axes = dict[str, tuple[StudyValue, ...]]
@@ -227,9 +227,16 @@ def _check_workload(axes: Axes, source: str) -> None:
             f"{source}: workload.model: is missing",
             hint="add it: model (an id, or a file that builds a graph) or script (a training program of yours)",
         )
-    for key in ("arguments", "files"):
-        if axes[f"workload.{key}"] != ("",) and not script:
+    for key in ("arguments", "files", "launch", "working_directory"):
+        if axes[f"workload.{key}"] != (SECTIONS["workload"][key].default,) and not script:
             raise SpecError(
                 f"{source}: workload.{key}: belongs to a script, and there is none",
                 hint="options of a model stand in [workload.MODEL]",
             )
+    if axes["workload.launch"] == (PLAIN,):
+        for key in ("hosts", "workers_per_host"):
+            if max(of_type(axes[f"cluster.{key}"], int)) > 1:
+                raise SpecError(
+                    f"{source}: workload.launch: '{PLAIN}' starts one worker, and cluster.{key} asks for more",
+                    hint=f"write {key} = 1, or launch = '{TORCHRUN}': the script learns its rank from variables",
+                )

@@ -9,7 +9,7 @@ from paceline.spec.study import Study
 from paceline.workloads import COLLECTIVE, MODELS, Workload, graph_of, load_collective, load_workload, read_program
 
 WorkloadOf = Callable[[str, Mapping[str, object]], Workload]
-"""Model (or script) and options (or arguments) → the workload."""
+"""Model (or script) and options (or arguments, and how and where it is started) → the workload."""
 
 
 def workloads_of(study: Study) -> WorkloadOf:
@@ -18,8 +18,13 @@ def workloads_of(study: Study) -> WorkloadOf:
 
     def from_file(name: str, options: Mapping[str, object]) -> Workload:
         if study.of_scripts:
-            arguments = str(options.get("arguments", ""))
-            return read_program(study.folder / name, arguments, study.single("workload.files", str))
+            place = options.get("working_directory")
+            return read_program(
+                study.folder / name,
+                str(options.get("arguments", "")),
+                study.single("workload.files", str),
+                study.folder / str(place) if place else None,
+            )
         return load_collective(options) if name == COLLECTIVE else load_workload(name, options, study.folder)
 
     def workload_of(name: str, options: Mapping[str, object]) -> Workload:

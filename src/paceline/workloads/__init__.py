@@ -18,13 +18,24 @@ from paceline.workloads.collective import Collective, load_collective
 from paceline.workloads.graph import Graph
 from paceline.workloads.graph_file import load_graph_file
 from paceline.workloads.options import checked_options
-from paceline.workloads.program import PLACEHOLDERS, Program, read_program, unknown_placeholders
+from paceline.workloads.program import (
+    LAUNCHES,
+    PLACEHOLDERS,
+    PLAIN,
+    TORCHRUN,
+    Program,
+    read_program,
+    unknown_placeholders,
+)
 from paceline.workloads.workload import Workload, known_sizes
 
 __all__ = [
     "COLLECTIVE",
+    "LAUNCHES",
     "MODELS",
     "PLACEHOLDERS",
+    "PLAIN",
+    "TORCHRUN",
     "Collective",
     "Graph",
     "Program",

@@ -111,3 +111,17 @@ def test_families_are_of_one_network_and_share_the_host_that_has_none():
     assert len({one.key for one in found}) == 2
     assert {one.base.hosts for one in found} == {1}
     assert all(row.network in {None, one.network} for one in found for row in one.rows)
+
+
+def test_workers_that_never_exchange_have_no_efficiency():
+    records = [
+        make_record(framework="script", strategy="own", workers=n, repeat=r, facts={"exchange": "none"})
+        for n in (1, 2)
+        for r in range(3)
+    ]
+    rows = rows_of(records)
+
+    assert rows[1].efficiency.value == 1
+    assert rows[2].efficiency is None
+    assert rows[2].speedup is None
+    assert "never exchanged gradients" in rows[2].efficiency_note

@@ -38,3 +38,14 @@ def test_lone_rank_has_the_variables_too_as_torchrun_gives_them() -> None:
     (rank,) = SCRIPT.processes(trial(), TOPOLOGY)
 
     assert (rank.env["RANK"], rank.env["WORLD_SIZE"], rank.cores) == ("0", "1", (0,))
+
+
+def test_plain_rank_is_told_nothing_of_ranks_and_has_none_beside_it() -> None:
+    lone = trial()
+    plain = replace(lone, workload=replace(lone.workload, options={"launch": "plain"}))
+    (rank,) = SCRIPT.processes(plain, TOPOLOGY)
+    several = replace(plain, cluster=replace(plain.cluster, workers_per_host=2))
+
+    assert dict(rank.env) == {"OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    assert SCRIPT.capabilities.refuses(plain) is None
+    assert "starts one worker" in (SCRIPT.capabilities.refuses(several) or "")

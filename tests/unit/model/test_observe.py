@@ -7,8 +7,11 @@ from typing import Any
 import pytest
 
 from paceline.model.equations.ready import Ready
+from paceline.model.fitting.fit import fit
 from paceline.model.fitting.observe import Training, trainings
+from paceline.model.forecast.predict import conditions_for, predict
 from paceline.plan.vocabulary import ASYNCHRONOUS, PARTITIONED, PIPELINED, REPLICATED, SHARDED
+from paceline.recorded import evidence_of_records
 from paceline.recorded import manner as manner_of
 from records import fused_record, make_record, uneven_input
 
@@ -104,3 +107,64 @@ def test_a_phase_that_contains_exchange_says_nothing_of_computing() -> None:
 
     assert not {"forward", "backward"} & set(several)
     assert {"forward", "backward"} <= set(alone)
+
+
+MIB = 2.0**20
+
+
+@pytest.mark.parametrize(
+    ("facts", "messages"),
+    [
+        ({"gradient_bytes": 3 * MIB, "exchange": "gloo", "wrapped": "none"}, (3 * MIB,)),
+        (
+            {"gradient_bytes": 30 * MIB, "exchange": "gloo", "wrapped": "DistributedDataParallel"},
+            (MIB, 25 * MIB, 4 * MIB),
+        ),
+        (
+            {"gradient_bytes": 3 * MIB, "bucket_bytes": [MIB, 2 * MIB], "wrapped": "DistributedDataParallel"},
+            (MIB, 2 * MIB),
+        ),
+        ({"gradient_bytes": 3 * MIB, "exchange": "none", "wrapped": "none"}, ()),
+        ({"gradient_bytes": 3 * MIB, "exchange": None, "wrapped": "none"}, (3 * MIB,)),
+    ],
+    ids=["one message", "DDP's default buckets", "DDP's own buckets", "no exchange", "another package exchanges"],
+)
+def test_gradients_of_a_script_are_its_messages(facts: dict[str, Any], messages: tuple[float, ...]) -> None:
+    assert observed("script", "own", facts=facts).conditions.messages == messages
+
+
+def test_lone_worker_of_a_script_tells_what_several_would_exchange() -> None:
+    facts = {"gradient_bytes": 3 * MIB, "exchange": "none", "wrapped": "none"}
+
+    assert observed("script", "own", workers=1, facts=facts).conditions.messages == (3 * MIB,)
+
+
+def test_prediction_for_a_script_depends_on_the_network() -> None:
+    facts = {"gradient_bytes": 40 * MIB, "exchange": "none", "wrapped": "none"}
+    records = [make_record(framework="script", strategy="own", workers=1, repeat=r, facts=facts) for r in range(3)]
+    (evidence,) = evidence_of_records(records)
+    calibration = fit(evidence)
+    fast, slow = (
+        predict(calibration, conditions_for(calibration, workers=2, bandwidth=bandwidth)).step.value
+        for bandwidth in (125e6, 12.5e6)
+    )
+
+    # 40 MiB twice half at 100 Mbit/s take 3.4 s.
+    assert slow - fast > 2
+
+
+def test_scripts_with_other_arguments_are_other_families() -> None:
+    records = [
+        make_record(framework="script", strategy="own", model="a.py", graph="script:01", options={"arguments": words})
+        for words in ("--arch small", "--arch large")
+    ]
+
+    assert len(evidence_of_records(records)) == 2
+
+
+def test_model_says_that_nothing_was_exchanged() -> None:
+    facts = {"gradient_bytes": 3 * MIB, "exchange": "none"}
+    records = [make_record(framework="script", strategy="own", workers=n, facts=facts) for n in (1, 2)]
+    (evidence,) = evidence_of_records(records)
+
+    assert any("leave out the exchange" in remark for remark in fit(evidence).remarks)

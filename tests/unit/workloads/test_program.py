@@ -60,6 +60,35 @@ def test_file_that_is_not_there_or_lies_elsewhere_is_refused(folder: Path, patte
         read_program(folder / "train.py", files=pattern)
 
 
+@pytest.mark.parametrize(
+    ("pattern", "meant"),
+    [
+        ("a.toml", "configs/a.toml"),
+        ("config/a.toml", "configs/a.toml"),
+        ("unsed.py", "unused.py"),
+        ("net/block.py", "net/blocks.py"),
+    ],
+)
+def test_misspelt_file_is_answered_with_what_is_there(folder: Path, pattern: str, meant: str) -> None:
+    with pytest.raises(SpecError) as caught:
+        read_program(folder / "train.py", files=pattern)
+
+    assert (caught.value.hint or "").startswith("did you mean ")
+    assert meant in (caught.value.hint or "")
+
+
+def test_misspelt_script_is_answered_with_the_nearest_one(folder: Path) -> None:
+    with pytest.raises(SpecError, match="no such script") as caught:
+        read_program(folder / "trian.py")
+
+    assert "did you mean train.py" in (caught.value.hint or "")
+
+
+def test_working_directory_that_is_no_folder_is_refused(folder: Path) -> None:
+    with pytest.raises(SpecError, match=r"workload\.working_directory: .*train\.py is no folder"):
+        read_program(folder / "train.py", working_directory=folder / "train.py")
+
+
 def test_every_changed_file_makes_another_program_and_an_unused_one_does_not(folder: Path) -> None:
     def identity() -> str:
         return read_program(folder / "train.py", files="configs/a.toml").hash

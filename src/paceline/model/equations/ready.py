@@ -30,6 +30,14 @@ class Buckets:
     first_bytes: float = FIRST_BUCKET_BYTES
     cap_bytes: float = BUCKET_BYTES
 
+    def sizes_of(self, total: float) -> tuple[float, ...]:
+        """Sizes of the messages that carry this many bytes, if gradients are small compared with a bucket."""
+        sizes: list[float] = []
+        while total > 0:
+            sizes.append(min(total, self.cap_bytes if sizes else self.first_bytes))
+            total -= sizes[-1]
+        return tuple(sizes)
+
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Ready:

@@ -34,7 +34,7 @@ class ModelFamily:
     strategy: str
     model: str
     graph: str
-    """Hash of the trained graph."""
+    """Identity of what is trained: the hash of its graph, or of a script's files with its arguments."""
     knobs: Mapping[str, object]
     threads: int
     device: str

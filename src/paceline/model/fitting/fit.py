@@ -43,7 +43,7 @@ def family_of(trial: Trial, machine: str) -> ModelFamily:
         framework=framework.name,
         strategy=framework.strategy,
         model=workload.name,
-        graph=workload.graph,
+        graph=workload.identity,
         knobs=dict(framework.knobs),
         threads=cluster.threads_per_worker,
         device=cluster.device,
@@ -243,6 +243,11 @@ def _remarks(evidence: Evidence, held_out: Sequence[float]) -> tuple[str, ...]:
     remarks = [evidence.manner.unknown] if evidence.manner.unknown else []
     if evidence.family.simulated:
         remarks.append("the runs were simulated, so the predictions are too")
+    if any(training.conditions.workers > 1 and not training.conditions.messages for training in evidence.trainings):
+        remarks.append(
+            "the runs show no exchange between workers: predictions for more workers leave out the exchange of "
+            "gradients and do not depend on the network"
+        )
     groups: dict[tuple[float, float | None], list[Training]] = {}
     for training in evidence.trainings:
         links = training.conditions.bandwidth if training.conditions.hosts > 1 else None

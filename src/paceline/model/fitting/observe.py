@@ -12,17 +12,20 @@ import numpy as np
 
 from paceline.model.equations.arrays import Floats
 from paceline.model.equations.conditions import Conditions
-from paceline.model.equations.ready import Ready
+from paceline.model.equations.ready import Ready, buckets_of
 from paceline.model.equations.stragglers import Straggling, straggling_of
 from paceline.plan.trial import Trial
 from paceline.plan.vocabulary import REPLICATED, RING, Exchange, Sharing
 from paceline.record.lockstep import DATA, PASSES
 from paceline.record.phases import COMMUNICATION, FUSED
+from paceline.record.program_checks import never_exchanged
 from paceline.record.record import MEASUREMENT, Record
 from paceline.record.summary import RunSummary, slowest_times, summarize
 
 HANDED_OVER = frozenset({COMMUNICATION, "update"})
 """Phases that cannot be separated if servers apply the optimizer."""
+BUCKETED_BY = "DistributedDataParallel"
+"""The wrapper that sends gradients in buckets, of known default sizes if it does not report them."""
 TAKEN_APART = "timers"
 """Name of the method that derives phases from steps without overlap (record.fact.DERIVED_BY)."""
 
@@ -187,9 +190,11 @@ def messages_of(record: Record) -> tuple[tuple[float, ...], bool]:
     """(bytes of each message of a step, whether messages follow the order of the backward pass).
 
     Bytes are those the ranks report; without a report, one message carries all gradients. For a pipeline they are the
-    bytes that one sample hands to the next stage.
+    bytes that one sample hands to the next stage. Workers of a user's program that never exchange send none.
     """
     facts = record.reported
+    if never_exchanged(record):
+        return (), False
     if handed := facts.hand_over_bytes_per_sample:
         return (handed,), False
     if sizes := facts.bucket_bytes or facts.unit_bytes:
@@ -197,7 +202,9 @@ def messages_of(record: Record) -> tuple[tuple[float, ...], bool]:
     if whole := facts.message_bytes:
         count = max(1, facts.buckets or 1)
         return (whole / count,) * count, False
-    size = record.input_facts.gradient_bytes
+    size = record.input_facts.gradient_bytes or facts.gradient_bytes or 0.0
+    if facts.wrapped == BUCKETED_BY:
+        return buckets_of(None).sizes_of(size), True
     return ((size,) if size else ()), False
 
 

@@ -12,6 +12,7 @@ import torch
 from paceline_worker import clock
 from paceline_worker.frameworks.keras.model import Trained
 from paceline_worker.frameworks.torch import ddp as torch_ddp
+from paceline_worker.frameworks.torch import ddp_log
 from paceline_worker.frameworks.torch import group as torch_group
 from paceline_worker.frameworks.torch import phases as torch_phases
 from paceline_worker.frameworks.torch.compile import CompileTime
@@ -92,7 +93,7 @@ class Training(object):
         """What is known only after the steps."""
         told = {"last_gradient": self.gradients.name, "weights_sha256": self.trained.digest()}
         if self.wrapped is not None:
-            told.update(torch_ddp.exchange_facts(self.wrapped))
+            told.update(ddp_log.exchange_facts(self.wrapped))
         return told
 
     def close(self):

@@ -42,10 +42,16 @@ def train(job, events):
 
     after_import("torch", watch_torch)
     mark.attach(recorder)
-    _run(program)
+    try:
+        _run(program)
+    except Exception as error:
+        missing = _missing_file(error, program)
+        if missing is not None:
+            events.write("facts", facts={"missing_file": missing})
+        raise
     if not recorder.finished:
         raise ScriptError(_too_few(program["script"], recorder, hooks, bool(watch)))
-    facts = {"samples_per_step": recorder.samples_per_step, "samples_from": "hooks" if hooks == "torch" else "mark"}
+    facts = {"samples_per_step": recorder.samples_per_step, "samples_from": "mark"}
     for one in watch:
         facts.update(one.late_facts())
     events.write("facts", facts=facts)
@@ -54,9 +60,9 @@ def train(job, events):
 
 
 def _run(program):
-    """As the interpreter itself would: its folder first on the path and current, its name `__main__`."""
+    """As the interpreter itself would: its folder first on the path, its name `__main__`."""
     path = os.path.join(program["folder"], program["script"])
-    os.chdir(program["folder"])
+    _enter(program["working_directory"] or program["folder"])
     sys.argv = [path] + program["arguments"]
     sys.path.insert(0, program["folder"])
     try:
@@ -66,6 +72,25 @@ def _run(program):
     except SystemExit as error:
         if error.code not in (None, 0):
             raise ScriptError("{} ended itself with exit code {}".format(program["script"], error.code)) from None
+
+
+def _enter(folder):
+    try:
+        os.chdir(folder)
+    except OSError as error:
+        raise ScriptError("working_directory {} on {}: {}".format(folder, platform.node(), error.strerror)) from None
+
+
+def _missing_file(error, program):
+    """The file that was not found, relative to the program's folder; None: it was another failure, or elsewhere."""
+    while error is not None:
+        if isinstance(error, FileNotFoundError) and isinstance(error.filename, str):
+            # A relative name means a file beside the script only where the script runs there.
+            if not os.path.isabs(error.filename) and program["working_directory"]:
+                return None
+            return os.path.relpath(os.path.realpath(error.filename), os.path.realpath(program["folder"]))
+        error = error.__cause__ or error.__context__
+    return None
 
 
 def _marks(program):

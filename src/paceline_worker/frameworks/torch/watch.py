@@ -2,18 +2,23 @@
 
 A step is one `step()` of the first optimizer that takes one. An interval gets the name of what ends it:
 
-    data           until a model is called: the batch is waited for, gradients are not yet touched
+    data           until the model is called: the batch is waited for, gradients are not yet touched
     forward        until `backward()` is called, the loss included
     backward       until this rank's last gradient is ready
     communication  from there until `backward()` returns: DDP's exposed exchange
     update         `optimizer.step()`, what comes between it and `backward()` (clipping, unscaling), and `zero_grad()`
 
-With gradient accumulation a step has several rounds of the first four, added up. A call without gradients of a model
-that is being trained is an evaluation: from the step before it until the next call with gradients is in no step.
+The model is the module that has parameters of an optimizer, by itself or through a wrapper (DDP, FSDP, compile), and
+that the program itself calls. Modules without parameters (transforms, losses, metrics) are not watched: they belong to
+whatever goes on. Calls of models that are not trained, such as a frozen teacher, count as forward.
+
+With gradient accumulation a step has several rounds of the first four, added up. A call of the model without gradients
+is an evaluation: from the step before it until the next call with gradients is in no step.
 Hooks on every module are costly, so after the first step only modules that the program itself called keep theirs.
 """
 
 import hashlib
+import sys
 
 import torch
 import torch.distributed as dist
@@ -21,8 +26,13 @@ from torch.nn.modules.module import register_module_forward_hook, register_modul
 from torch.optim.optimizer import register_optimizer_step_post_hook, register_optimizer_step_pre_hook
 
 from paceline_worker import clock
+from paceline_worker.frameworks.torch import ddp_log
 from paceline_worker.frameworks.torch import group as torch_group
 from paceline_worker.frameworks.torch.phases import LastGradient
+from paceline_worker.frameworks.torch.samples import SampleCounter
+
+OTHER_EXCHANGES = ("horovod", "mpi4py", "byteps", "bagua")
+"""Packages that exchange gradients by themselves, and of which PyTorch's process group knows nothing."""
 
 
 class Watch(object):
@@ -31,14 +41,17 @@ class Watch(object):
     def __init__(self, job, recorder, take_steps):
         """Args: take_steps: cut the steps too; else the program marks them itself."""
         self.models = []
-        """Modules that the program calls itself, in the order of their first calls."""
+        """Modules with trained parameters that the program calls itself, in the order of their first calls."""
         self.optimizers = []
         self.hooks = None
+        self._recorder = recorder
+        self._operations = None
+        """Exchanges between ranks before the first step."""
         self._notice_optimizers()
         if job.device == "cuda":
             recorder.wait_for_device = torch.cuda.synchronize
         if take_steps:
-            self.hooks = StepHooks(self, recorder, stamp_gradients=job.device == "cpu")
+            self.hooks = StepHooks(self, recorder, SampleCounter(job.batch), stamp_gradients=job.device == "cpu")
 
     def parameters(self):
         """Trainable tensors of all optimizers, each once."""
@@ -48,11 +61,16 @@ class Watch(object):
                 found.update((id(p), p) for p in group["params"] if p.requires_grad)
         return list(found.values())
 
+    def trains(self, module):
+        """Whether an optimizer has any of its parameters, which may be those of a module inside it."""
+        trained = {id(p) for p in self.parameters()}
+        return any(id(p) in trained for p in module.parameters())
+
     def describe(self):
         """Fields of the `ready` event."""
+        self._operations = _operations()
         trained = self.parameters()
-        model = self.models[0] if self.models else None
-        wrapper = type(model).__name__
+        wrappers = [type(module).__name__ for module in self._unwrapped()]
         return {
             "framework_version": torch.__version__,
             "parameters": sum(p.numel() for p in trained) if trained else None,
@@ -64,9 +82,9 @@ class Watch(object):
                 "onednn": torch.backends.mkldnn.is_available() and torch.backends.mkldnn.enabled,
                 "gradient_bytes": sum(p.numel() * p.element_size() for p in trained) if trained else None,
                 "precision": ", ".join(sorted({str(p.dtype).split(".")[-1] for p in trained})) or None,
-                "compiled": wrapper == "OptimizedModule",
-                "wrapped": wrapper if "Parallel" in wrapper else "none",
-                "exchange": dist.get_backend() if dist.is_available() and dist.is_initialized() else "none",
+                "compiled": "OptimizedModule" in wrappers,
+                "wrapped": next((name for name in wrappers if "Parallel" in name), "none"),
+                "exchange": _exchange(),
                 "hooks": self.hooks is not None,
             },
         }
@@ -83,7 +101,22 @@ class Watch(object):
             facts["weights_sha256"] = digest.hexdigest()
         if self.hooks is not None:
             facts.update(self.hooks.facts())
+        after = _operations()
+        if after is not None and self._operations is not None:
+            facts["exchanges_per_step"] = (after - self._operations) / float(max(1, self._recorder.taken))
+        for module in self._unwrapped():
+            if isinstance(module, torch.nn.parallel.DistributedDataParallel):
+                facts.update(ddp_log.exchange_facts(module))
         return facts
+
+    def _unwrapped(self):
+        """The model as the program calls it, then what that wraps, and so on."""
+        module, layers = (self.models[0] if self.models else None), []
+        while isinstance(module, torch.nn.Module):
+            layers.append(module)
+            compiled = getattr(module, "_orig_mod", None)
+            module = getattr(module, "module", None) if compiled is None else compiled
+        return layers
 
     def leave(self):
         """Part when all ranks are here: a rank that leaves early would look like a broken connection."""
@@ -95,8 +128,7 @@ class Watch(object):
 
         def noticed(optimizer, *args, **kwargs):
             make(optimizer, *args, **kwargs)
-            if not any(optimizer is known for known in self.optimizers):
-                self.optimizers.append(optimizer)
+            _add(optimizer, self.optimizers)
 
         torch.optim.Optimizer.__init__ = noticed
 
@@ -104,7 +136,7 @@ class Watch(object):
 class StepHooks(object):
     """Hooks on models, `backward()` and optimizers that tell a recorder where steps and phases are."""
 
-    def __init__(self, watch, recorder, stamp_gradients):
+    def __init__(self, watch, recorder, samples, stamp_gradients):
         if not hasattr(torch.Tensor, "register_post_accumulate_grad_hook"):
             raise RuntimeError(
                 "PyTorch {} has not the hooks that tell steps apart (2.1 has): mark them instead "
@@ -112,9 +144,14 @@ class StepHooks(object):
             )
         self._watch = watch
         self._recorder = recorder
+        self._samples = samples
         self._stamp_gradients = stamp_gradients
         self._gradients = None
         self._depth = 0
+        """Modules with parameters that are being called, one inside the other."""
+        self._frozen = []
+        """Models that the program calls and does not train."""
+        self._in_frozen = False
         self._forward = False
         """Whether a forward pass is under way, which a backward pass will end."""
         self._backward = False
@@ -123,8 +160,8 @@ class StepHooks(object):
         self._forwards = 0
         self._evaluations = 0
         self._everywhere = [
-            register_module_forward_pre_hook(self._enter),
-            register_module_forward_hook(self._leave),
+            register_module_forward_pre_hook(self._enter_any),
+            register_module_forward_hook(self._leave_any),
         ]
         register_optimizer_step_pre_hook(self._before_update)
         register_optimizer_step_post_hook(self._after_update)
@@ -136,39 +173,64 @@ class StepHooks(object):
             "last_gradient": None if self._gradients is None else self._gradients.name,
             "forwards_per_step": self._forwards / float(max(1, self._recorder.taken)),
             "evaluations": self._evaluations,
+            "samples_from": "hooks",
+            **self._samples.facts(),
         }
 
-    def _enter(self, module, inputs, named=None):
+    def _enter_any(self, module, inputs):
+        """Any module, in the first step: tell what it is by its parameters."""
+        if _has_parameters(module):
+            if self._depth or self._watch.trains(module):
+                self._enter_model(module, inputs)
+            else:
+                self._enter_frozen(module)
+
+    def _leave_any(self, module, inputs, output):
+        if _has_parameters(module):
+            self._leave(module, inputs, output)
+
+    def _enter_model(self, module, inputs, named=None):
         if self._depth == 0 and not self._backward:
             self._called(module, inputs + tuple((named or {}).values()))
         self._depth += 1
 
+    def _enter_frozen(self, module, _inputs=()):
+        """The program calls a model that it does not train. That computes, and the wait for data goes on after it."""
+        if self._depth == 0 and not self._backward:
+            _add(module, self._frozen)
+            if self._recorder.under_way and not self._forward:
+                self._recorder.lap("data")
+                self._in_frozen = True
+        self._depth += 1
+
     def _leave(self, _module, _inputs, _output):
         self._depth = max(0, self._depth - 1)
+        if self._in_frozen and self._depth == 0:
+            self._in_frozen = False
+            if self._recorder.under_way:
+                self._recorder.lap("forward")
 
     def _called(self, module, inputs):
-        """The program calls a model."""
-        if not any(module is known for known in self._watch.models):
-            self._watch.models.append(module)
+        """The program calls the model."""
+        _add(module, self._watch.models)
         recorder = self._recorder
-        if not torch.is_grad_enabled() and not self._forward and self._is_trained(module):
+        if not torch.is_grad_enabled() and not self._forward:
             self._evaluations += recorder.under_way
             recorder.pause()
             return
         if recorder.under_way and not self._forward:
             recorder.lap("data")
+        if not recorder.under_way:
+            self._samples.clear()
         recorder.begin()
         if not self._forward:
             self._forward = True
             self._forwards += 1
-            recorder.samples(rows(inputs))
-
-    def _is_trained(self, module):
-        trained = {id(p) for p in self._watch.parameters()}
-        return any(id(p) in trained for p in module.parameters())
+            self._samples.forward(inputs)
 
     def _before_update(self, optimizer, _args, _kwargs):
         self._depth = 0
+        self._in_frozen = False
         if self._stepping is None:
             self._stepping = optimizer
         if self._recorder.under_way:
@@ -184,6 +246,7 @@ class StepHooks(object):
         if optimizer is self._stepping:
             self._settle()
             self._forward = False
+            self._samples.end_step(recorder.measuring)
             recorder.end()
 
     def _settle(self):
@@ -195,9 +258,14 @@ class StepHooks(object):
         self._everywhere = []
         # A wrapped model is often evaluated without its wrapper.
         inner = [getattr(model, "module", None) for model in self._watch.models]
-        for model in self._watch.models + [one for one in inner if isinstance(one, torch.nn.Module)]:
-            model.register_forward_pre_hook(self._enter, with_kwargs=True)
+        for model in self._watch.models + [module for module in inner if isinstance(module, torch.nn.Module)]:
+            model.register_forward_pre_hook(self._enter_model, with_kwargs=True)
             model.register_forward_hook(self._leave)
+        for model in self._frozen:
+            # One that was called before there was an optimizer may be trained after all.
+            if not self._watch.trains(model):
+                model.register_forward_pre_hook(self._enter_frozen)
+                model.register_forward_hook(self._leave)
         if self._gradients is not None and self._gradients.name is not None:
             self._gradients.settle()
 
@@ -252,9 +320,29 @@ class StepHooks(object):
         return [(names.get(id(p), "parameter{}".format(k)), p) for k, p in enumerate(self._watch.parameters())]
 
 
-def rows(inputs):
-    """Length of the first tensor that a model was given: its samples, by everyone's convention."""
-    for value in inputs:
-        if isinstance(value, torch.Tensor) and value.dim():
-            return value.shape[0]
-    return 0
+def _exchange():
+    """Backend by which ranks exchange; "none" without peers; None where another package may do it."""
+    if dist.is_available() and dist.is_initialized() and dist.get_world_size() > 1:
+        return dist.get_backend()
+    return None if any(name in sys.modules for name in OTHER_EXCHANGES) else "none"
+
+
+def _operations():
+    """Exchanges that this rank has taken part in so far, in all groups; None where PyTorch does not count them."""
+    if not (dist.is_available() and dist.is_initialized()):
+        return None
+    try:
+        groups = list(dist.distributed_c10d._world.pg_map)  # noqa: SLF001  there is no public door
+        return sum(group._get_sequence_number_for_group() for group in groups)  # noqa: SLF001
+    except (AttributeError, RuntimeError):  # not every backend counts, and a later PyTorch may take it away
+        return None
+
+
+def _add(thing, things):
+    """Append it unless it is there; neither modules nor optimizers can be asked whether they are equal."""
+    if not any(thing is other for other in things):
+        things.append(thing)
+
+
+def _has_parameters(module):
+    return next(module.parameters(), None) is not None
