@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from paceline.errors import SpecError, did_you_mean
+from paceline.plan.approximation import Approximation
 from paceline.plan.trial import ClusterChoice, Trial
 from paceline.plan.vocabulary import Device, Exchange, InputKind, PhasesBy, Sharing, StrategyClass, WorkloadKind
 from paceline.units import parse_quantity
@@ -120,8 +121,11 @@ class Capabilities:
     """Combinations that the framework itself rules out: the reason, or None."""
     refuses_graph: Callable[[Trial, Graph], str | None] = field(default=lambda _trial, _graph: None)
     """Workloads that a strategy or a knob rules out (a pipeline wants blocks …): the reason, or None."""
-    approximate: Callable[[Mapping[str, Any]], str | None] = field(default=lambda _knobs: None)
-    """Why these knobs make an exact strategy an approximate one (lower precision, compression), or None."""
+    approximations: Callable[[str, Mapping[str, Any]], tuple[Approximation, ...]] = field(
+        default=lambda _strategy, _knobs: ()
+    )
+    """How a strategy with these knobs gives up exactness (lower precision, compression, rare exchanges), each with the
+    bound that the fairness proof holds it to. Any makes an exact strategy an approximate one."""
     simulated: Callable[[Mapping[str, Any]], bool] = field(default=lambda _knobs: False)
     """Whether these knobs make times that are drawn, not measured."""
     prefetches: Callable[[Trial], bool] = field(
@@ -147,7 +151,7 @@ class Capabilities:
     def class_of(self, strategy: str, knobs: Mapping[str, Any]) -> StrategyClass:
         """What a strategy with these knobs promises."""
         declared = self.strategies[strategy].strategy_class
-        return "approximate" if declared == "exact" and self.approximate(knobs) else declared
+        return "approximate" if declared == "exact" and self.approximations(strategy, knobs) else declared
 
     def refusal(self, trial: Trial, layer_kinds: frozenset[str], kind: WorkloadKind = "graph") -> str | None:
         """Why this trial, of a workload of this kind with layers of these kinds, cannot run, in words, or None."""

@@ -7,9 +7,10 @@ trials of a framework's strategy and knobs on a graph, alone or with peers.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from paceline.plan.approximation import Approximation
 from paceline.plan.trial import FrameworkChoice, Limits, MeasureChoice, Trial
 
 STEPS = 20
@@ -30,6 +31,8 @@ class ProofCase:
     """Shows what some trials of the study compute."""
     reference: Trial
     """The same in float64, all workers in turn in one process, and what rounding to float32 does to it."""
+    approximations: tuple[Approximation, ...] = ()
+    """How the subject gives up exactness, with its bounds."""
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -62,14 +65,26 @@ def proof_run(trial: Trial, proves_on: str | None = None) -> Trial:
 
 
 def proof_cases(
-    trials: Iterable[Trial], *, reference: FrameworkChoice, proves_on: str | None = None
+    trials: Iterable[Trial],
+    *,
+    reference: FrameworkChoice,
+    proves_on: str | None = None,
+    approximations: Callable[[FrameworkChoice], tuple[Approximation, ...]] = lambda _choice: (),
 ) -> list[ProofCase]:
-    """One case for each different thing that the trials compute, in their order."""
+    """One case for each different thing that the trials compute, in their order.
+
+    Args:
+        approximations: how a framework's strategy and knobs give up exactness.
+    """
     cases: dict[str, ProofCase] = {}
     for trial in trials:
         subject = proof_run(trial, proves_on)
         if subject.id not in cases:
-            cases[subject.id] = ProofCase(subject=subject, reference=replace(subject, framework=reference))
+            cases[subject.id] = ProofCase(
+                subject=subject,
+                reference=replace(subject, framework=reference),
+                approximations=approximations(subject.framework),
+            )
     return list(cases.values())
 
 
