@@ -24,6 +24,7 @@ from paceline.model.fitting.calibration import Calibration, Hull
 from paceline.model.fitting.fit import family_of
 from paceline.model.fitting.observe import Manner, conditions_of
 from paceline.plan import Catalog, Trial
+from paceline.plan.approximation import FP16_EXCHANGE
 from paceline.plan.capabilities import Capabilities, Knob, SiteLimits, Strategy
 from paceline.recommend.candidates import Basis, Candidate
 from paceline.record import Record
@@ -64,7 +65,7 @@ CAPABILITIES = Capabilities(
     },
     data_parallel="ddp",
     knobs=KNOBS,
-    approximate=lambda knobs: "fp16" if knobs["hook"] == "fp16" else None,
+    approximations=lambda _strategy, knobs: (FP16_EXCHANGE,) if knobs["hook"] == "fp16" else (),
     bucket_knob="bucket_bytes",
     compressions={"fp16": {"hook": "fp16"}},
 )

@@ -2,7 +2,8 @@
 
 from paceline.compare.collectives import Collectives, CollectiveTable, tables_of
 from paceline.compare.comparison import Comparison, Note, compare
-from paceline.compare.fairness import AGREES, NO_PROOF, NOT_COMPARABLE, Distance, Fairness, Proof, prove
+from paceline.compare.distances import Distance
+from paceline.compare.fairness import AGREES, NO_PROOF, NOT_COMPARABLE, Fairness, Proof, prove
 from paceline.compare.families import ScalingFamily, families
 from paceline.compare.gaps import Factor
 from paceline.compare.precision import more_repeats

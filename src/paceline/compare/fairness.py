@@ -1,10 +1,12 @@
 """The fairness proof: whether each framework computes what the graph defines, up to the rounding of float32.
 
-Pure: takes the records of a `ProofCase` and returns a `Proof` with every distance and what is allowed. Distances are
-relative to the float64 reference. Allowed is FACTOR times the largest distance of PyTorch's float32 trainings from it
-(the roundings, which are in the record of the reference), and at least FACTOR times the spacing of float32 numbers, or
-of those around one if a loss is smaller. Rounding errors grow from step to step, so at each step the largest distance
-so far counts. The first loss also has a fixed ceiling.
+Pure. The records of a `ProofCase` come in; a `Proof` goes out, with every distance beside what was allowed. Distances
+are relative to the float64 reference. What is allowed is FACTOR times the largest distance of PyTorch's float32
+trainings from it (the roundings, which the reference's record holds), never less than FACTOR times the spacing of
+float32 numbers (around one, where a loss is smaller), which no float32 program can undercut but by luck. Rounding
+errors grow from step to step, so at each step the largest distance so far counts. The first loss has a ceiling,
+whatever the roundings say. Strategies that do not promise exactness are held to the bounds of what they give up
+(`bounds`), and to a falling loss.
 """
 
 from __future__ import annotations
@@ -15,51 +17,33 @@ from typing import Final, Literal
 
 import numpy as np
 
+from paceline.compare.bounds import hold
+from paceline.compare.distances import (
+    FLOAT32_SPACING,
+    Distance,
+    gradient_distance,
+    loss_distance,
+    means_distance,
+    norm_distance,
+    weights_distance,
+)
 from paceline.compare.labels import label_rows
-from paceline.compare.proof_evidence import Floats, ProofEvidence, ShownTensors, traits_of
+from paceline.compare.proof_evidence import ProofEvidence, traits_of
+from paceline.plan.approximation import FACTOR
 from paceline.plan.proof import ProofCase, proof_run
 from paceline.plan.trial import Trial
 from paceline.plan.vocabulary import EXACT, StrategyClass
-from paceline.record.fact import Tensors
 from paceline.record.record import Record
 from paceline.stats.estimate import finite
 
-FACTOR = 5.0
-"""A framework may be this many times as far from the reference as PyTorch's float32."""
-FLOAT32_SPACING = 2.0**-23
 CEILING = 1e-5
-"""The most that is allowed for the first loss, to which no earlier step has added rounding errors. It also reveals a
-fault in the float32 trainings themselves."""
-NEGLIGIBLE = 1e-5
-"""If the gradient of a tensor is a smaller part of the whole gradient, its distance is relative to this part instead of
-to its own norm, which is mostly rounding."""
-MEANS = ".running_mean"
-"""The batch-norm statistics that are compared with the reference. Variances are not compared, because some frameworks
-correct them for the sample size and some do not."""
+"""Most that is allowed at the first loss: no step has been taken yet that could have carried rounding further. A fault
+in the float32 trainings themselves shows here."""
 
 ProofVerdict = Literal["agrees", "not comparable", "no proof"]
 AGREES: Final = "agrees"
 NOT_COMPARABLE: Final = "not comparable"
 NO_PROOF: Final = "no proof"
-
-
-@dataclass(frozen=True, kw_only=True, slots=True)
-class Distance:
-    """The distance of a quantity from the reference, and the largest allowed distance."""
-
-    what: str
-    """The quantity in words, e.g. "loss of step 0"."""
-    distance: float
-    """The relative distance."""
-    allowed: float | None
-    """The largest allowed distance; None if it is only reported, because the strategy is not exact."""
-
-    @property
-    def ok(self) -> bool:
-        return self.allowed is None or self.distance <= self.allowed
-
-    def to_json(self) -> dict[str, object]:
-        return {"what": self.what, "distance": finite(self.distance), "allowed": finite(self.allowed), "ok": self.ok}
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)
@@ -80,7 +64,10 @@ class Proof:
     """Why it does not agree, the simplest reason first."""
     distances: tuple[Distance, ...] = ()
     told: tuple[str, ...] = ()
-    """Further results that depend on the class of the strategy: falling loss, staleness, compression error."""
+    """What else the class of the strategy promises, as it was seen: falling loss, staleness, compression error; and
+    what its bounds rest on."""
+    unbounded: tuple[str, ...] = ()
+    """What of an approximate or asynchronous strategy nothing bounds, and why; its loss falls all the same."""
     flops_ratio: float | None = None
     """The FLOPs per training step that the framework counts ÷ those of the graph; None if it does not count them."""
     traits: Mapping[str, str] = field(default_factory=dict)
@@ -96,6 +83,7 @@ class Proof:
         return data | {
             "reasons": list(self.reasons),
             "told": list(self.told),
+            "unbounded": list(self.unbounded),
             "traits": dict(self.traits),
             "distances": [distance.to_json() for distance in self.distances],
             "flops_ratio": finite(self.flops_ratio),
@@ -170,16 +158,25 @@ def _judge(case: ProofCase, records: Mapping[str, Record], variant: str) -> Proo
     evidence, reference = ProofEvidence(records[trial.id]), ProofEvidence(records[case.reference.id])
     if not reference.roundings:
         return replace(unproved, reasons=("the reference does not report the effect of rounding",))
+    unbounded: tuple[str, ...] = ()
     if trial.framework.strategy_class == EXACT:
         distances = _distances(evidence, reference)
         reasons = [*evidence.wrong_parameters(), *_too_far(distances), *evidence.unequal_ranks()]
         promises = [*evidence.own_statistics()]
     else:
-        distances = _told_distances(evidence, reference)
-        reasons = [*evidence.wrong_parameters(), *evidence.loss_does_not_fall()]
-        promises = [evidence.loss_course(), *evidence.staleness(), *evidence.compression_error()]
+        held = hold(evidence, reference, case.approximations)
+        distances, unbounded = list(held.distances), held.unbounded
+        reasons = [*evidence.wrong_parameters(), *evidence.loss_does_not_fall(), *held.exceeded()]
+        promises = [
+            evidence.loss_course(),
+            *evidence.staleness(),
+            *evidence.compression_error(),
+            *(f"bound: {approximation.because}" for approximation in held.by),
+            *(f"not bounded: {what}" for what in unbounded),
+        ]
     return replace(
         unproved,
+        unbounded=unbounded,
         verdict=NOT_COMPARABLE if reasons else AGREES,
         reasons=tuple(reasons),
         distances=tuple(distances),
@@ -217,61 +214,9 @@ def _distances(evidence: ProofEvidence, reference: ProofEvidence) -> list[Distan
     return distances
 
 
-def _told_distances(evidence: ProofEvidence, reference: ProofEvidence) -> list[Distance]:
-    if not evidence.shown.gradients:
-        return []
-    return [Distance(what="gradient", distance=gradient_distance(evidence.shown, reference.shown), allowed=None)]
-
-
 def _too_far(distances: Iterable[Distance]) -> list[str]:
     return [
         f"{d.what} is {d.distance:.1e} from the reference, {d.allowed:.1e} is allowed for rounding"
         for d in distances
         if not d.ok
     ]
-
-
-def loss_distance(losses: Floats, truth: Floats) -> Floats:
-    """Returns the relative distance of the loss at each step, the largest over ranks."""
-    return np.asarray(np.max(np.abs(losses - truth) / np.abs(truth), axis=0))
-
-
-def norm_distance(shown: ShownTensors, reference: ShownTensors) -> float:
-    """Returns the largest relative distance of the gradient norm of a tensor."""
-    whole = _norm(reference.gradients)
-    return max(
-        abs(shown.gradients[name]["norm"] - tensor["norm"]) / max(tensor["norm"], NEGLIGIBLE * whole)
-        if name in shown.gradients
-        else np.inf
-        for name, tensor in reference.gradients.items()
-    )
-
-
-def gradient_distance(shown: ShownTensors, reference: ShownTensors) -> float:
-    """Returns the distance of the whole gradient of step 0 ÷ its norm."""
-    return _whole_distance(shown.gradients, reference.gradients)
-
-
-def weights_distance(shown: ShownTensors, reference: ShownTensors) -> float:
-    """Returns the distance of all weights after the last step ÷ their norm. It reveals a wrong weight decay."""
-    return _whole_distance(shown.weights, reference.weights)
-
-
-def means_distance(shown: ShownTensors, reference: ShownTensors) -> float:
-    """Returns the distance of the running means of batch norm ÷ their norm. It reveals a wrong momentum."""
-    means = {name: tensor for name, tensor in reference.statistics.items() if name.endswith(MEANS)}
-    return _whole_distance(shown.statistics, means)
-
-
-def _whole_distance(tensors: Tensors, reference: Tensors) -> float:
-    """Returns the relative distance of all tensors as one vector, from their sketches; infinite if one is missing."""
-    if not reference.keys() <= tensors.keys():
-        return np.inf
-    squares = [
-        np.mean(np.subtract(tensors[name]["sketch"], tensor["sketch"]) ** 2) for name, tensor in reference.items()
-    ]
-    return float(np.sqrt(np.sum(squares))) / _norm(reference)
-
-
-def _norm(tensors: Tensors) -> float:
-    return float(np.sqrt(sum(tensor["norm"] ** 2 for tensor in tensors.values())))

@@ -88,6 +88,11 @@ class ProofEvidence:
             for rounding in self.record.reported.roundings or ()
         ]
 
+    def coarse(self, kept: str) -> ShownTensors | None:
+        """The reference's first gradient when every layer rounds to this format; None where it does not report it."""
+        gradients = (self.record.reported.coarse_gradients or {}).get(kept)
+        return None if gradients is None else ShownTensors(gradients=gradients, weights={}, statistics={})
+
     @property
     def losses(self) -> Floats:
         """The losses, with one row per rank and one column per step."""

@@ -8,6 +8,7 @@ from paceline.frameworks.base import Framework
 from paceline.frameworks.jax import JAX
 from paceline.frameworks.tensorflow import TENSORFLOW
 from paceline.frameworks.torch import TORCH
+from paceline.plan.approximation import BF16, Approximation
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
 from paceline.plan.knob_values import KnobValues
 from paceline.plan.process import Process, Topology
@@ -100,8 +101,8 @@ TENSORFLOW_KNOBS = {
 }
 
 
-def _approximate(knobs: KnobValues) -> str | None:
-    return "bf16 computes in bfloat16" if knobs["precision"] == "bf16" else None
+def _approximations(_strategy: str, knobs: KnobValues) -> tuple[Approximation, ...]:
+    return (BF16,) if knobs["precision"] == "bf16" else ()
 
 
 def _torch_refuses(trial: Trial) -> str | None:
@@ -165,7 +166,7 @@ KERAS_TORCH = Keras(
         phases=("data", "forward", "backward", "communication", "update"),
         startup_s=8.0,
         refuses=_torch_refuses,
-        approximate=_approximate,
+        approximations=_approximations,
         bucket_knob="bucket_bytes",
     ),
 )
@@ -188,7 +189,7 @@ KERAS_JAX = Keras(
         phases=("data", "step"),
         startup_s=20.0,
         refuses_graph=_jax_refuses_graph,
-        approximate=_approximate,
+        approximations=_approximations,
     ),
 )
 
@@ -214,6 +215,6 @@ KERAS_TENSORFLOW = Keras(
         ports=lambda trial: trial.cluster.workers_per_host,
         startup_s=15.0,
         refuses=_tensorflow_refuses,
-        approximate=_approximate,
+        approximations=_approximations,
     ),
 )

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
+from paceline.plan.approximation import BF16, Approximation
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
 from paceline.plan.knob_values import KnobValues, flag
 from paceline.plan.process import Process, Topology
@@ -91,8 +92,8 @@ def _refuses(trial: Trial) -> str | None:
     return None
 
 
-def _approximate(knobs: KnobValues) -> str | None:
-    return "bf16 computes in bfloat16" if knobs["precision"] == "bf16" else None
+def _approximations(_strategy: str, knobs: KnobValues) -> tuple[Approximation, ...]:
+    return (BF16,) if knobs["precision"] == "bf16" else ()
 
 
 def _ports(trial: Trial) -> int:
@@ -136,7 +137,7 @@ class TensorFlow(Framework):
         ports=_ports,
         startup_s=15.0,
         refuses=_refuses,
-        approximate=_approximate,
+        approximations=_approximations,
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:

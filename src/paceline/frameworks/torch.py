@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
 from paceline.frameworks.torch_refusals import refuses, refuses_graph
+from paceline.plan.approximation import BF16, FP16_EXCHANGE, Approximation
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
-from paceline.plan.knob_values import KnobValues
+from paceline.plan.knob_values import KnobValues, text
 from paceline.plan.process import Host, Process, Topology
 from paceline.plan.trial import Trial
 from paceline.units import BYTES
@@ -101,14 +102,27 @@ KNOBS = {
 }
 
 
-def _approximate(knobs: KnobValues) -> str | None:
-    if knobs["precision"] == "bf16":
-        return "bf16 rounds what the forward pass computes to 8 bits"
-    if knobs["hook"] == "fp16":
-        return "gradients are exchanged in fp16"
-    if knobs["hook"] == "powersgd":
-        return "gradients are exchanged as products of thin matrices"
-    return None
+POWERSGD = Approximation(
+    reason="gradients are exchanged as products of thin matrices",
+    because="the first steps are exact; a projection loses less than the whole of what it projects, and a result twice "
+    "as long or reversed loses as much or more",
+    exchange=0.999,
+)
+LOCAL_STEPS = Approximation(
+    reason="each worker trains by itself between two averages of weights",
+    because="gradients of the first steps are averaged exactly",
+    beyond="how far workers drift apart between two averages of their weights",
+)
+LOCAL_FROM_THE_START = replace(LOCAL_STEPS, because="no gradient is ever averaged", gradient=None)
+
+
+def _approximations(strategy: str, knobs: KnobValues) -> tuple[Approximation, ...]:
+    given_up = [BF16] if knobs["precision"] == "bf16" else []
+    if knobs["hook"] != "none":
+        given_up.append({"fp16": FP16_EXCHANGE, "powersgd": POWERSGD}[text(knobs, "hook")])
+    if strategy == "post_local_sgd":
+        given_up.append(LOCAL_STEPS if knobs["local_sgd_start"] else LOCAL_FROM_THE_START)
+    return tuple(given_up)
 
 
 STRATEGIES = {
@@ -166,7 +180,7 @@ class Torch(Framework):
         startup_s=6.0,
         refuses=lambda trial: refuses(trial, KNOBS),
         refuses_graph=refuses_graph,
-        approximate=_approximate,
+        approximations=_approximations,
         bucket_knob="bucket_bytes",
         compressions={"fp16": {"hook": "fp16"}},
     )

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from paceline.errors import SpecError, did_you_mean
+from paceline.plan.approximation import Approximation
 from paceline.plan.knob_values import KnobValue, KnobValues
 from paceline.plan.trial import ClusterChoice, Trial
 from paceline.plan.vocabulary import Device, Exchange, InputKind, PhasesBy, Sharing, StrategyClass, WorkloadKind
@@ -129,8 +130,9 @@ class Capabilities:
     """Why the framework cannot run this combination of settings, or None."""
     refuses_graph: Callable[[Trial, Graph], str | None] = field(default=lambda _trial, _graph: None)
     """Why this graph cannot be trained with the trial's strategy or knobs (a pipeline needs blocks …), or None."""
-    approximate: Callable[[KnobValues], str | None] = field(default=lambda _knobs: None)
-    """Why these knobs make an exact strategy an approximate one (lower precision, compression), or None."""
+    approximations: Callable[[str, KnobValues], tuple[Approximation, ...]] = field(default=lambda _strategy, _knobs: ())
+    """How a strategy with these knobs gives up exactness (lower precision, compression, rare exchanges), each with the
+    bound that the fairness proof holds it to. Any makes an exact strategy an approximate one."""
     simulated: Callable[[KnobValues], bool] = field(default=lambda _knobs: False)
     """Whether times with these knobs are drawn from a law instead of measured."""
     prefetches: Callable[[Trial], bool] = field(
@@ -156,7 +158,7 @@ class Capabilities:
     def class_of(self, strategy: str, knobs: KnobValues) -> StrategyClass:
         """The class of a strategy with these knobs."""
         declared = self.strategies[strategy].strategy_class
-        return "approximate" if declared == "exact" and self.approximate(knobs) else declared
+        return "approximate" if declared == "exact" and self.approximations(strategy, knobs) else declared
 
     def refusal(self, trial: Trial, layer_kinds: frozenset[str], kind: WorkloadKind = "graph") -> str | None:
         """Why this trial of a workload of this kind with layers of these kinds cannot run, in words, or None."""

@@ -7,9 +7,10 @@ trials of a framework's strategy and knobs on a graph, with one worker or with s
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
 
+from paceline.plan.approximation import Approximation
 from paceline.plan.trial import FrameworkChoice, Limits, MeasureChoice, Trial
 
 STEPS = 20
@@ -30,6 +31,8 @@ class ProofCase:
     """Computes what some trials of the study compute."""
     reference: Trial
     """Computes the same in float64, all workers in turn in one process, and measures the effect of float32 rounding."""
+    approximations: tuple[Approximation, ...] = ()
+    """How the subject gives up exactness, with its bounds."""
 
     @property
     def trials(self) -> tuple[Trial, ...]:
@@ -62,14 +65,26 @@ def proof_run(trial: Trial, proves_on: str | None = None) -> Trial:
 
 
 def proof_cases(
-    trials: Iterable[Trial], *, reference: FrameworkChoice, proves_on: str | None = None
+    trials: Iterable[Trial],
+    *,
+    reference: FrameworkChoice,
+    proves_on: str | None = None,
+    approximations: Callable[[FrameworkChoice], tuple[Approximation, ...]] = lambda _choice: (),
 ) -> list[ProofCase]:
-    """One case for each distinct computation of the trials, in their order."""
+    """One case for each distinct computation of the trials, in their order.
+
+    Args:
+        approximations: how a framework's strategy and knobs give up exactness.
+    """
     cases: dict[str, ProofCase] = {}
     for trial in trials:
         subject = proof_run(trial, proves_on)
         if subject.id not in cases:
-            cases[subject.id] = ProofCase(subject=subject, reference=replace(subject, framework=reference))
+            cases[subject.id] = ProofCase(
+                subject=subject,
+                reference=replace(subject, framework=reference),
+                approximations=approximations(subject.framework),
+            )
     return list(cases.values())
 
 

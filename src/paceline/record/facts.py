@@ -140,6 +140,12 @@ class RankFacts:
         use="proof",
         by_host=True,
     )
+    coarse_gradients = Fact(
+        evidence_of,
+        "For the float64 reference: format (`bf16`) → tensor → norm and sketch of the gradient of step 0 when every"
+        " layer rounds what it gives to that format.",
+        use="proof",
+    )
     weights_equal_on_devices = Fact(
         flag,
         "For one process with several devices: whether each holds the same weights after the last step.",
@@ -162,6 +168,12 @@ class RankFacts:
         number,
         "For a compressed exchange: the part of the gradient that compression loses; sum of the norms of the errors ÷"
         " sum of the norms of the exact means.",
+        use="proof",
+    )
+    exchange_error = Fact(
+        number,
+        "For a compressed exchange: as `compression_error`, but relative to what was to be exchanged, which is the"
+        " gradient and what earlier exchanges have left over.",
         use="proof",
     )
     framework_flops = Fact(

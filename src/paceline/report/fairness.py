@@ -11,7 +11,8 @@ from paceline.report.table import Column, draw
 
 LEGEND = (
     "1w, 2w: workers. Distances are relative to the float64 reference; in brackets what is allowed: 5 × that of "
-    "PyTorch's own float32. FLOPs: the framework's own count per step ÷ the graph's."
+    "PyTorch's own float32, and what an approximation may add. In bounds: the loss falls and every bound holds. "
+    "FLOPs: the framework's own count per step ÷ the graph's."
 )
 
 
@@ -59,6 +60,7 @@ def fairness_table(proofs: Sequence[Proof], width: int) -> str:
         Column(header="worst loss of 20", cells=tuple(_cell(p, "loss of step", last=True) for p in proofs)),
         Column(header="gradient norms", cells=tuple(_cell(p, "gradient norms") for p in proofs)),
         Column(header="gradient", cells=tuple(_cell(p, "gradient", exactly=True) for p in proofs)),
+        Column(header="exchange", cells=tuple(_cell(p, "exchange") for p in proofs)),
         Column(header="weights after", cells=tuple(_cell(p, "weights") for p in proofs)),
         Column(header="FLOPs", cells=tuple("" if p.flops_ratio is None else f"× {p.flops_ratio:.2f}" for p in proofs)),
     ]
@@ -87,12 +89,11 @@ def _agreement(workload: str, proofs: Sequence[Proof]) -> str:
         who = f"{', '.join(dict.fromkeys(p.name for p in members))}"
         sides = " and ".join(dict.fromkeys(_workers(proof) for proof in members))
         if promise == EXACT:
-            does = "agree with the float64 reference"
-            if distances := [d for p in members for d in p.distances]:
-                closest = max(distances, key=lambda d: d.distance / (d.allowed or 1.0))
-                does += f" (at worst the {closest.what}: {_numbers(closest)})"
+            does = f"agree with the float64 reference{_at_worst(members)}"
+        elif worst := _at_worst(members):
+            does = f"learn, as {promise} strategies promise, within their bounds{worst}"
         else:
-            does = f"learn, which is all that {promise} strategies promise"
+            does = f"learn, which is all that is known of these {promise} strategies"
         sentences.append(f"{workload}, {sides}: {who} {does}")
     remarks: dict[str, list[str]] = {}
     for proof in proofs:
@@ -102,9 +103,20 @@ def _agreement(workload: str, proofs: Sequence[Proof]) -> str:
     return "; ".join([*sentences, *(f"{', '.join(who)}: {line}" for line, who in remarks.items())])
 
 
+def _at_worst(proofs: Sequence[Proof]) -> str:
+    """What comes closest to its bound, in brackets; nothing where nothing is bounded."""
+    bounded = [(d.distance / d.allowed, d) for p in proofs for d in p.distances if d.allowed]
+    if not bounded:
+        return ""
+    _, closest = max(bounded, key=lambda pair: pair[0])
+    return f" (at worst the {closest.what}: {_numbers(closest)})"
+
+
 def shown_verdict(proof: Proof) -> str:
-    """An approximate strategy that keeps its promise does not agree with anything: its loss falls."""
-    return "loss falls" if proof.verdict == AGREES and proof.strategy_class != EXACT else proof.verdict
+    """An approximate strategy does not agree with anything: its loss falls, and if all of it is bounded, it says so."""
+    if proof.verdict != AGREES or proof.strategy_class == EXACT:
+        return proof.verdict
+    return "loss falls" if proof.unbounded or not proof.distances else "in bounds"
 
 
 def _by_workload(proofs: Sequence[Proof]) -> list[tuple[str, list[Proof]]]:

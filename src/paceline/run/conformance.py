@@ -28,4 +28,5 @@ def cases_of(trials: Sequence[Trial], catalog: Catalog) -> list[ProofCase]:
         [trial for trial in trials if can_be_proved(trial, catalog)],
         reference=default_choice(catalog, REFERENCE),
         proves_on=catalog.site.proves_on,
+        approximations=lambda choice: catalog.capabilities[choice.name].approximations(choice.strategy, choice.knobs),
     )

@@ -15,8 +15,11 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
+import dropout_graph
+from dropout_graph import UNITS
 from framework_contract import Configuration, configurations
 from paceline.compare import Proof
 from paceline.environments import load_environment
@@ -27,6 +30,7 @@ from paceline.sites.lab.site import LabSite
 from paceline.spec import Study, read_study
 from paceline.workbench import Workbench
 from paceline.workloads import graph_of
+from paceline.workloads.weights import write_initial_weights
 
 QUICK = ("null", "torch", "reference")
 """Frameworks of `make test`; the others are marked."""
@@ -41,6 +45,8 @@ WORKLOADS: dict[str, dict[str, Any]] = {
 """Small forms of models that together have every kind of layer."""
 FACTS = ("threads", "layout", "compiled", "precision", "wrapped", "dropout", "blas")
 PATIENCE_S = 300.0
+CERTAIN = 5.0
+"""Standard deviations that a right random number never strays; seeds are fixed, so what passes once passes always."""
 ALL = configurations()
 LAB = LabSite().state()
 
@@ -208,6 +214,39 @@ def test_dropout_drops(name: str, tmp_path: Path):
     assert without.samples["loss"][0].as_py() != dropped.samples["loss"][0].as_py()
     assert without.ranks[0].facts["dropout"] is None
     assert dropped.ranks[0].facts["dropout"]
+
+
+@pytest.mark.parametrize("name", cases("dropout-rate", trains=True))
+def test_dropout_drops_its_rate_of_the_units_and_scales_what_it_keeps(name: str, tmp_path: Path):
+    """A proof runs without dropout, so nothing else would show a wrong one."""
+    model, rates = dropout_graph.__file__, [0.2, 0.5]
+    of_model = {"batch_per_worker": 1, model: {"rate": rates}}
+    wanted = study(name, model, workload=of_model, measure={"warmup_steps": 2, "steps": 38})
+    records = bench_for(wanted, tmp_path).run()
+
+    assert [record.trial.workload.options["rate"] for record in records] == rates
+    for rate, record in zip(rates, records, strict=True):
+        assert record.ok, record.outcome
+        sums = kept_sums(record, tmp_path)
+        # What is kept is scaled by 1/(1 - rate): the sum times (1 - rate) is a number of units.
+        kept = np.round(sums * (1 - rate))
+        np.testing.assert_allclose(sums * (1 - rate), kept, atol=0.05)
+        # Each unit by itself: not all of a sample at once, nor the same units in every step.
+        spread = np.sqrt(UNITS * rate * (1 - rate))
+        assert (abs(kept - UNITS * (1 - rate)) < CERTAIN * spread).all(), kept
+        assert len(set(kept)) > 1
+        total = len(kept) * UNITS
+        assert abs(kept.sum() - total * (1 - rate)) < CERTAIN * np.sqrt(total * rate * (1 - rate))
+
+
+def kept_sums(record: Record, folder: Path) -> np.ndarray:
+    """At each step, the sum over units of what dropout has made of a 1, from the loss of one sample."""
+    assert record.samples is not None
+    weights = write_initial_weights(dropout_graph.graph(), record.trial.workload.seed, folder / "weights")
+    high, low = np.fromfile(weights.path, dtype="<f4")[-2:].astype(np.float64)
+    losses = np.array(record.samples["loss"].to_pylist(), dtype=np.float64)
+    # loss = ln(1 + e^∓d), with the sign of the target; d = (high - low) × sum / UNITS, and no sum is negative.
+    return np.abs(np.log(np.expm1(losses))) / abs(high - low) * UNITS
 
 
 def pipelines_of(framework: Any) -> Iterator[str]:

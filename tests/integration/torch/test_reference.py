@@ -70,6 +70,11 @@ def by_hand(job, workers):
     return losses, first, weights
 
 
+def told_facts(events):
+    """Of all events that tell some: the loop tells its own."""
+    return {name: value for event in events if event["event"] == "facts" for name, value in event["facts"].items()}
+
+
 @pytest.mark.parametrize("workers", [1, 2])
 def test_reference_is_what_the_graph_says_to_the_tenth_digit(rig, tmp_path, workers):
     job = rig.job(
@@ -82,7 +87,7 @@ def test_reference_is_what_the_graph_says_to_the_tenth_digit(rig, tmp_path, work
     shown = {event["what"]: event["tensors"] for event in events if event["event"] == "evidence"}
     (block,) = [event for event in events if event["event"] == "steps"]
 
-    np.testing.assert_allclose(only(events, "facts")["facts"]["losses"], losses, rtol=1e-10)
+    np.testing.assert_allclose(told_facts(events)["losses"], losses, rtol=1e-10)
     np.testing.assert_allclose(block["loss"], np.mean(losses, axis=0), rtol=1e-10)
     for what, tensors in (("gradients", gradient), ("weights", weights)):
         expected = {name: evidence.describe(name, array) for name, array in tensors.items()}
@@ -102,3 +107,49 @@ def test_reference_of_a_model_with_batch_norm_tells_its_statistics(rig, tmp_path
     assert shown["gradients"] == shown["weights"] == trainable
     assert shown["statistics"] == {name for name, _ in image_graph().tensors()} - trainable
     assert only(events, "ready")["facts"]["precision"] == "fp64"
+
+
+def to_bf16(x):
+    """The nearest number with 8 bits, ties to even, as a float64."""
+    bits = x.astype(np.float32).view(np.uint32)
+    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) & np.uint32(0xFFFF0000)
+    return rounded.astype(np.uint32).view(np.float32).astype(np.float64)
+
+
+def coarse_gradient(weights, x, labels):
+    """As `loss_and_gradient`, but all that passes between layers is rounded to bf16, both ways."""
+    x, weights = to_bf16(x), {name: to_bf16(array) for name, array in weights.items()}
+    inner = to_bf16(x @ weights["inner.weight"].T + weights["inner.bias"])
+    active = np.maximum(inner, 0)
+    logits = to_bf16(active @ weights["head.weight"].T + weights["head.bias"])
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    back = shares / shares.sum(axis=1, keepdims=True)
+    back[np.arange(len(labels)), labels] -= 1
+    back = to_bf16(back / len(labels))
+    inner_back = to_bf16(back @ weights["head.weight"]) * (inner > 0)
+    return {
+        "inner.weight": inner_back.T @ x,
+        "inner.bias": inner_back.sum(axis=0),
+        "head.weight": back.T @ active,
+        "head.bias": back.sum(axis=0),
+    }
+
+
+def test_reference_tells_what_bf16_does_to_the_first_gradient(rig, tmp_path):
+    job = rig.job(perceptron(), batch=BATCH, samples=SAMPLES, warmup_steps=0, steps=1, evidence=True)
+    job["framework"] |= {"name": "reference", "module": REFERENCE.module, "knobs": {}}
+    (events,) = rig.run(job, tmp_path)
+    samples = Samples(job["input"]["index"])
+    places = batch_indices(0, 0, 1, BATCH, samples.count)
+    rule = samples.normalisation
+    x = (samples.inputs[places].astype(np.float64) - rule["subtract"]) / rule["divide"]
+    weights = {name: array.astype(np.float64) for name, array in read_weights(job["weights"])}
+    expected = coarse_gradient(weights, x, samples.targets[places])
+    told = told_facts(events)["coarse_gradients"]
+
+    assert told.keys() == {"bf16"}
+    assert told["bf16"].keys() == expected.keys()
+    for name, array in expected.items():
+        described = evidence.describe(name, array)
+        np.testing.assert_allclose(told["bf16"][name]["norm"], described["norm"], rtol=1e-10)
+        np.testing.assert_allclose(told["bf16"][name]["sketch"], described["sketch"], rtol=1e-10, atol=1e-12)

@@ -9,7 +9,9 @@ import pyarrow as pa
 import pytest
 
 from paceline.compare import prove
-from paceline.compare.fairness import FACTOR, FLOAT32_SPACING
+from paceline.compare.distances import FLOAT32_SPACING
+from paceline.frameworks.torch import LOCAL_FROM_THE_START, LOCAL_STEPS, POWERSGD
+from paceline.plan.approximation import BF16, FACTOR, FP16_EXCHANGE
 from paceline.plan.proof import STEPS, proof_cases, proof_run, runs_of
 from paceline.record import OutcomeKind
 from paceline_worker.evidence import describe
@@ -17,6 +19,8 @@ from records import make_record, make_trial
 
 ROUNDING = 1e-6
 """Relative distance of the trusted float32 runs from the reference."""
+COARSE = 0.005
+"""Relative distance of the reference's gradient in bf16."""
 PARAMETERS = 269722
 SHAPES = {"conv.weight": (4, 3), "fc.bias": (5,)}
 
@@ -77,11 +81,21 @@ def rounded(by_worker, rounding, statistics=None):
     return {"losses": losses, "gradients": turned, "weights": turned, "statistics": statistics or {}}
 
 
-def verdict(subject, *, workers=1, strategy_class="exact", roundings=(ROUNDING,), by_worker=None, statistics=None):
+def verdict(
+    subject,
+    *,
+    workers=1,
+    strategy_class="exact",
+    roundings=(ROUNDING,),
+    by_worker=None,
+    statistics=None,
+    approximations=(),
+    coarse=None,
+):
     """The proof of one subject whose judge is as it should be."""
     trial = make_trial(framework="jax", workers=workers, strategy_class=strategy_class)
     reference = replace(make_trial(framework="torch").framework, name="reference", one_process=True)
-    (case,) = proof_cases([trial], reference=reference)
+    (case,) = proof_cases([trial], reference=reference, approximations=lambda _choice: approximations)
     by_worker = by_worker or [TRUTH] * workers
     records = {
         case.reference.id: proof_record(
@@ -90,6 +104,7 @@ def verdict(subject, *, workers=1, strategy_class="exact", roundings=(ROUNDING,)
             facts={
                 "losses": [list(one) for one in by_worker],
                 "roundings": [rounded(by_worker, rounding, statistics) for rounding in roundings],
+                "coarse_gradients": None if coarse is None else {"bf16": tensors(1 + coarse)},
             },
             statistics=statistics,
         )
@@ -98,6 +113,11 @@ def verdict(subject, *, workers=1, strategy_class="exact", roundings=(ROUNDING,)
         records[case.subject.id] = subject(case.subject)
     (proof,) = prove([case], records).proofs.values()
     return proof
+
+
+def approximated(subject, *approximations, coarse=COARSE):
+    """The proof of two workers that give up exactness in these ways."""
+    return verdict(subject, workers=2, strategy_class="approximate", approximations=approximations, coarse=coarse)
 
 
 def shows(**shown):
@@ -187,15 +207,98 @@ def test_weights_that_drift_apart_between_ranks_are_found():
     assert "differ between ranks" in proof.reasons[0]
 
 
-def test_an_approximate_strategy_must_make_the_loss_fall_and_its_error_is_told():
-    lossy = {"gradients": [tensors(tilt=0.3)] * 2}
-    falls = verdict(shows(**lossy), workers=2, strategy_class="approximate")
-    rises = verdict(shows(losses=[TRUTH[::-1]] * 2, **lossy), workers=2, strategy_class="approximate")
+def test_an_approximate_strategy_must_make_the_loss_fall_and_its_distance_is_told():
+    lossy = {"gradients": [tensors(tilt=0.003)] * 2}
+    falls = approximated(shows(**lossy), BF16)
+    rises = approximated(shows(losses=[TRUTH[::-1]] * 2, **lossy), BF16)
 
     assert falls.verdict == "agrees"
-    assert falls.distances[0].allowed is None
-    assert falls.distances[0].distance > 0.1
+    assert distance_of(falls, "gradient").distance > 0.001
     assert "does not fall" in rises.reasons[0]
+
+
+@pytest.mark.parametrize("approximation", [BF16, FP16_EXCHANGE, POWERSGD, LOCAL_STEPS])
+@pytest.mark.parametrize("planted", [tensors(scale=2.0), tensors(scale=-1.0), tensors(tilt=0.5)])
+def test_a_wrong_gradient_is_refused_though_the_loss_falls(approximation, planted):
+    facts = {"exchange_error": 1e-4}
+    right = approximated(shows(facts=facts), approximation)
+    wrong = approximated(shows(gradients=[planted] * 2, facts=facts), approximation)
+
+    assert (right.verdict, right.reasons) == ("agrees", ())
+    assert wrong.verdict == "not comparable"
+    assert wrong.reasons[0].startswith(("gradient is", "length of the gradient is"))
+    assert "this approximation allows" in wrong.reasons[0]
+
+
+def test_a_coarse_format_may_stray_five_times_as_far_as_the_reference_in_that_format():
+    within = approximated(shows(gradients=[tensors(1 + 4.9 * COARSE)] * 2), BF16)
+    beyond = approximated(shows(gradients=[tensors(1 + 5.1 * COARSE)] * 2), BF16)
+
+    assert (within.verdict, beyond.verdict) == ("agrees", "not comparable")
+    assert distance_of(within, "length").allowed == pytest.approx(FACTOR * COARSE, rel=0.5)
+
+
+def test_bounds_of_approximations_add_up():
+    one, two = (
+        distance_of(approximated(shows(facts={"exchange_error": 0.0}), *given_up), "gradient").allowed
+        for given_up in ([BF16], [BF16, FP16_EXCHANGE])
+    )
+
+    assert two - one == pytest.approx(FP16_EXCHANGE.gradient)
+
+
+@pytest.mark.parametrize(("lost", "expected"), [(0.9, "agrees"), (1.0, "not comparable"), (2.0, "not comparable")])
+def test_a_compressed_exchange_that_loses_all_or_more_is_refused(lost, expected):
+    """A projection that is then doubled loses exactly the whole, one that is reversed more."""
+    proof = approximated(shows(facts={"exchange_error": lost}), POWERSGD)
+
+    assert proof.verdict == expected
+    assert distance_of(proof, "exchange").allowed == POWERSGD.exchange
+
+
+def test_what_a_bound_rests_on_is_told_beside_the_verdict():
+    proof = approximated(shows(), BF16)
+
+    assert f"bound: {BF16.because}" in proof.told
+    assert proof.unbounded == ()
+
+
+def test_records_from_before_the_bounds_say_what_cannot_be_known():
+    coarse = approximated(shows(gradients=[tensors(2.0)] * 2), BF16, coarse=None)
+    compressed = approximated(shows(), POWERSGD)
+
+    assert coarse.verdict == compressed.verdict == "agrees"
+    assert "does not report what bf16 does" in coarse.unbounded[0]
+    assert distance_of(coarse, "length").allowed is None
+    assert compressed.unbounded == ("what an exchange loses, because the run does not report it",)
+    assert f"not bounded: {compressed.unbounded[0]}" in compressed.told
+
+
+def test_a_strategy_that_declares_no_bound_is_called_not_bounded():
+    proof = approximated(shows(gradients=[tensors(2.0)] * 2))
+
+    assert (proof.verdict, proof.unbounded) == (
+        "agrees",
+        ("the gradient, because the framework declares no bound for what it gives up",),
+    )
+
+
+def test_local_steps_are_exact_at_first_and_not_bounded_later():
+    averaged_at_first = approximated(shows(), LOCAL_STEPS)
+    never_averaged = approximated(shows(gradients=[tensors(tilt=0.5)] * 2), LOCAL_FROM_THE_START)
+
+    assert distance_of(averaged_at_first, "gradient").allowed < 1e-5
+    assert averaged_at_first.unbounded == (LOCAL_STEPS.beyond,)
+    assert never_averaged.verdict == "agrees"
+    assert never_averaged.unbounded == ("the gradient, because no gradient is ever averaged", LOCAL_STEPS.beyond)
+
+
+def test_an_asynchronous_strategy_is_bounded_by_its_staleness_alone():
+    told = verdict(shows(facts={"staleness": {"mean": 1.2, "max": 3}}), workers=2, strategy_class="asynchronous")
+    silent = verdict(shows(), workers=2, strategy_class="asynchronous")
+
+    assert told.unbounded == ("gradients, but for their staleness, because each worker applies its own",)
+    assert silent.unbounded == ("gradients, because each worker applies its own, and how late is not known",)
 
 
 def test_an_asynchronous_strategy_tells_its_staleness_or_that_it_is_not_known():

@@ -2,7 +2,8 @@
 
 It stands for any number of workers: a step takes the batch of each in turn, with the same weights, averages their
 gradients and updates once. Then the same in float32, several times, each rounded in another way: how far these come
-away from float64 is what rounding does to this workload. Only fairness proofs run it, and its times mean nothing.
+away from float64 is what rounding does to this workload; and the first gradient in formats of fewer bits (`coarse`).
+Only fairness proofs run it, and its times mean nothing.
 """
 
 import numpy as np
@@ -10,6 +11,7 @@ import torch
 
 from paceline_worker import clock, evidence
 from paceline_worker.batches import batch_indices
+from paceline_worker.frameworks.reference import coarse
 from paceline_worker.frameworks.samples import Samples
 from paceline_worker.frameworks.torch.builder import build_model, build_objective, build_optimizer, named_tensors
 from paceline_worker.loop import take_steps
@@ -59,9 +61,19 @@ def train(job, events):
     take_steps(job, events, steps, step, lambda: None)
     evidence.write(events, "weights", exact.weights())
     evidence.write(events, "statistics", exact.statistics())
-    events.write("facts", facts={"losses": exact.losses})
+    events.write("facts", facts={"losses": exact.losses, "coarse_gradients": coarse_gradients(job, samples)})
     for number in range(ROUNDINGS):
         events.write("rounding", number=number, **rounding(job, samples, number))
+
+
+def coarse_gradients(job, samples):
+    """Format → the evidence of the gradient of step 0 when every layer rounds to it."""
+    shown = {}
+    for name, kept in coarse.FORMATS.items():
+        trained = InTurn(job, samples, coarse.rounded(build_model(job.graph, job.weights).double(), kept))
+        trained.backward(trained.batches(0))
+        shown[name] = evidence.described(trained.gradients())
+    return shown
 
 
 def rounding(job, samples, number):

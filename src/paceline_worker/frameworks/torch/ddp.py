@@ -112,6 +112,7 @@ class Compression(object):
 
     def __init__(self, job, model):
         self._norms = []
+        self._compressed = []
         self._state = None
         hook = default_hooks.fp16_compress_hook
         self.first_step = 0
@@ -134,24 +135,39 @@ class Compression(object):
             # Of sums: a gradient that has become small would make any error look large beside it.
             errors, exact = (float(sum(norms)) for norms in zip(*self._norms))
             facts["compression_error"] = errors / exact
+        if self._compressed:
+            lost, asked = (float(sum(norms)) for norms in zip(*self._compressed))
+            facts["exchange_error"] = lost / asked
         return facts
 
     def _watched(self, hook):
-        """The hook, and beside it the true mean: how far they are apart, and how long the true one is, by bucket."""
+        """The hook, and beside it the true mean: how far they are apart, and how long the true one is, by bucket.
+
+        Where it compresses, also from the mean of what is to be exchanged, to which PowerSGD adds what it left over.
+        """
 
         def watched(state, bucket):
-            exact = bucket.buffer().clone()
-            dist.all_reduce(exact)
-            exact /= dist.get_world_size()
+            exact = asked = self._mean(bucket.buffer())
+            compresses = self._state is None or self._state.iter >= self.first_step
+            if self._state is not None and bucket.index() in self._state.error_dict:
+                asked = self._mean(bucket.buffer() + self._state.error_dict[bucket.index()])
 
             def compare(future):
                 averaged = future.value()
                 self._norms.append(((averaged - exact).norm(), exact.norm()))
+                if compresses:
+                    self._compressed.append(((averaged - asked).norm(), asked.norm()))
                 return averaged
 
             return hook(state, bucket).then(compare)
 
         return watched
+
+    @staticmethod
+    def _mean(buffer):
+        mean = buffer.clone()
+        dist.all_reduce(mean)
+        return mean / dist.get_world_size()
 
 
 def _bucket_after_bucket(hook):
