@@ -11,7 +11,7 @@ help:
 	@echo "make test        check, then all tests (sets everything up)"
 	@echo "make test-frameworks  contract tests of every framework, each in its own environment (builds them)"
 	@echo "make test-engines  one study by ssh, MPI, Slurm and Ray over lab hosts (installs them; needs root)"
-	@echo "make test-browser  the HTML report in Chromium: numbers, figures, downloads, light and dark; completion in zsh and fish (installs them, as root)"
+	@echo "make test-browser  the HTML report in Chromium: numbers, figures, downloads, light and dark; LaTeX; completion in zsh and fish (installs them, as root)"
 	@echo "make test-pythons  the host's unit tests on every supported Python that is installed; PYTHONS=\"3.10 3.13\" for some"
 	@echo "make docs        build the documentation site in site/ (installs what it needs into .venv)"
 	@echo "make check       ruff and strict mypy"
@@ -47,8 +47,8 @@ test-engines: $(STAMP)
 	tests/engines/install.sh $(RAY)
 	PACELINE_TEST_RAY=$$(ls $(RAY)/bin/ray 2>/dev/null) $(BIN)/python -m pytest -m engines
 
-# The HTML report in a real browser, and completion in real shells. Installs Chromium, zsh and fish from Debian, as root; if one
-# cannot be had, its tests are skipped with the reason.
+# The HTML report in a real browser, and completion in real shells. Installs Chromium, pdflatex,
+# zsh and fish from Debian, as root; if one cannot be had, its tests are skipped with the reason.
 test-browser: $(STAMP)
 	tests/browser/install.sh $(BIN)/python
 	$(BIN)/python -m pytest -m "browser or shells"

@@ -1,12 +1,12 @@
 #!/bin/sh
-# What the tests of the HTML report, of the documentation site and of shell completion need and a fresh machine has not:
-# Chromium, zsh and fish from Debian, Playwright and MkDocs into our own Python.
+# What the tests of reports, of the documentation site and of shell completion need and a fresh machine has not: Chromium,
+# pdflatex, zsh and fish from Debian, Playwright and MkDocs into our own Python.
 # What cannot be had is said, and the tests are skipped.
 set -eu
 python=$1
 missing=""
-for program in chromium zsh fish; do
-    command -v "$program" >/dev/null || missing="$missing $program"
+for pair in chromium:chromium pdflatex:texlive-latex-base zsh:zsh fish:fish; do
+    command -v "${pair%%:*}" >/dev/null || missing="$missing ${pair##*:}"
 done
 if [ -n "$missing" ]; then
     if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then

@@ -1,8 +1,6 @@
 from __future__ import annotations
 
 import re
-import shutil
-import subprocess
 
 import pytest
 
@@ -71,18 +69,3 @@ def test_lines_of_others_stay_in_their_comment():
     text = latex(make_report(name="a\n\\input{secret}", command="b\n\\input{secret}"))
 
     assert not re.search(r"^\\input", text, re.MULTILINE)
-
-
-@pytest.mark.skipif(shutil.which("pdflatex") is None, reason="no program pdflatex")
-def test_fragment_compiles(tmp_path):
-    (tmp_path / "part.tex").write_text(latex(make_report(name=HOSTILE, records=make_records(model=HOSTILE))))
-    (tmp_path / "whole.tex").write_text("\\documentclass{article}\\begin{document}\\input{part}\\end{document}")
-
-    done = subprocess.run(
-        ["pdflatex", "-halt-on-error", "-interaction=nonstopmode", "whole.tex"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stdout[-2000:]
