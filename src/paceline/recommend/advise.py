@@ -114,7 +114,7 @@ def _sentence(ranking: Survey, ranked: Sequence[Recommendation], present: Choice
 
 def _level(recommendation: Recommendation) -> str:
     """The level of the intervals beside it: tables of the same report show 95 %."""
-    return "" if recommendation.value.ends is None else f"; {recommendation.value.level:.0%} intervals"
+    return "" if recommendation.value.ends is None else f"; {recommendation.value.level * 100:g} % intervals"
 
 
 def _source(candidate: Candidate) -> str:

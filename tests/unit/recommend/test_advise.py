@@ -44,7 +44,7 @@ def test_the_best_that_is_in_use_already_is_kept():
     sentence = advise(known(), asked("workers<=2", present=trial_of(workers=2, batch=16).id)).sentence
 
     assert sentence.startswith("Stay with torch ddp · mlp · 2 workers · batch 16: ")
-    assert "(measured; 90% intervals)" in sentence
+    assert "(measured; 90 % intervals)" in sentence
 
 
 def test_what_cannot_be_told_apart_is_said_in_the_sentence():
@@ -190,4 +190,4 @@ def test_the_sentence_says_the_level_of_its_intervals_where_it_has_any():
     found = advise(there, asked())
 
     assert found.ranked[0].value.ends is not None
-    assert "; 90% intervals)" in found.sentence
+    assert "; 90 % intervals)" in found.sentence
