@@ -98,5 +98,7 @@ def _set_up(name: str, home: Path) -> None:
     script = home / SCRIPTS[name]
     script.parent.mkdir(parents=True)
     script.write_text(ended.stdout, encoding="utf-8")
+    # Without this folder fish reads all manual pages of the machine in the background, and goes on after the test.
+    (home / ".local/share/fish/generated_completions").mkdir(parents=True)
     # -u: no question about folders of this machine that others may write.
     (home / ".zshrc").write_text("fpath+=~/.zfunc\nautoload -Uz compinit\ncompinit -u\n", encoding="utf-8")
