@@ -12,7 +12,6 @@ import pytest
 
 from paceline import campaigns
 from paceline.cli import main
-from paceline.model.fitting.families import Origin
 from paceline.snapshot import Snapshot
 from paceline.spec import load_study, read_study
 from paceline.workbench import Workbench
@@ -235,15 +234,15 @@ def test_a_calibration_is_used_while_it_is_current_and_fitted_anew_when_it_is_no
     path.write_text(to_toml(data), encoding="utf-8")
     Workbench(load_study(path), store).run()
     before = Snapshot.of(load_study(path), store)
-    assert [(model.origin, model.calibrated) for model in before.models] == [(Origin.FRESH, False)]
+    assert [(model.kept, model.calibrated) for model in before.models] == [(None, False)]
     assert before.calibrations == []
     assert main(["calibrate", str(path), "--no-run", "--store", str(store)]) == 0
     current = Snapshot.of(load_study(path), store)
-    assert [(model.origin, model.outdated) for model in current.models] == [(Origin.KEPT, False)]
+    assert [(model.kept is None, model.outdated) for model in current.models] == [(False, False)]
     Workbench(load_study(path), store).run(again=True)
     later = Snapshot.of(load_study(path), store)
 
-    assert [(model.origin, model.outdated) for model in later.models] == [(Origin.FRESH, True)]
+    assert [(model.kept, model.outdated) for model in later.models] == [(None, True)]
     assert later.outdated == [later.models[0].family.label]
 
 
