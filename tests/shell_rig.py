@@ -74,8 +74,8 @@ class Shell:
         while time.monotonic() < deadline:
             if select.select([self._terminal], [], [], 1.0)[0]:
                 drawn += os.read(self._terminal, 65536)
-            if found := seen(ESCAPES.sub("", drawn.decode("utf-8", "replace"))):
-                return found
+            if match := seen(ESCAPES.sub("", drawn.decode("utf-8", "replace"))):
+                return match
         raise AssertionError(f"{self.name} drew only: {drawn!r}")
 
     def close(self) -> None:
