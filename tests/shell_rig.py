@@ -53,10 +53,10 @@ class Shell:
     def completed(self, line: str) -> list[str]:
         """The words of the line after the tab key: the shell itself is made to print them."""
         self._asked += 1
-        mark = f"asked{self._asked}"
-        # The mark stands in brackets only where it is printed, not where it is typed.
-        self.type(f"{line}{TAB}{HOME}printf '<%s>' {mark} \n")
-        printed = self.wait_for(lambda text: re.search(rf"<{mark}>((?:<[^>]*>)*)", text))
+        first, last = f"asked{self._asked}", f"told{self._asked}"
+        # The marks stand in brackets only where they are printed, not where they are typed.
+        self.type(f"{line}{TAB} {last}{HOME}printf '<%s>' {first} \n")
+        printed = self.wait_for(lambda text: re.search(rf"<{first}>((?:<[^>]*>)*)<{last}>", text))
         return re.findall(r"<([^>]*)>", printed[1])
 
     def lists(self, line: str, *names: str) -> None:
@@ -74,8 +74,8 @@ class Shell:
         while time.monotonic() < deadline:
             if select.select([self._terminal], [], [], 1.0)[0]:
                 drawn += os.read(self._terminal, 65536)
-            if found := seen(ESCAPES.sub("", drawn.decode("utf-8", "replace"))):
-                return found
+            if match := seen(ESCAPES.sub("", drawn.decode("utf-8", "replace"))):
+                return match
         raise AssertionError(f"{self.name} drew only: {drawn!r}")
 
     def close(self) -> None:

@@ -45,8 +45,8 @@ class Contest:
 def contests_of(comparison: Comparison) -> list[Contest]:
     """Every question with a ranking, the largest size first: that is what people ask about."""
     ranked = [pair for pair in comparison.verdicts if not is_refused(pair)]
-    found = [_contest(comparison, pairs) for pairs in questions(ranked)]
-    return sorted(found, key=lambda contest: -contest.workers)
+    contests = [_contest(comparison, pairs) for pairs in questions(ranked)]
+    return sorted(contests, key=lambda contest: -contest.workers)
 
 
 def questions(pairs: Sequence[PairVerdict]) -> list[list[PairVerdict]]:
