@@ -10,7 +10,7 @@ from paceline.frameworks.base import Framework
 from paceline.frameworks.jax import JAX
 from paceline.frameworks.tensorflow import TENSORFLOW
 from paceline.frameworks.torch import TORCH
-from paceline.plan.approximation import BF16, Approximation
+from paceline.plan.approximation import BF16, BF16_SUMS, Approximation
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
@@ -102,8 +102,13 @@ TENSORFLOW_KNOBS = {
 }
 
 
-def _approximations(_strategy: str, knobs: Mapping[str, Any]) -> tuple[Approximation, ...]:
+def _torch_approximations(_strategy: str, knobs: Mapping[str, Any]) -> tuple[Approximation, ...]:
     return (BF16,) if knobs["precision"] == "bf16" else ()
+
+
+def _approximations(_strategy: str, knobs: Mapping[str, Any]) -> tuple[Approximation, ...]:
+    """On TensorFlow and on JAX."""
+    return (BF16_SUMS,) if knobs["precision"] == "bf16" else ()
 
 
 def _torch_refuses(trial: Trial) -> str | None:
@@ -167,7 +172,7 @@ KERAS_TORCH = Keras(
         phases=("data", "forward", "backward", "communication", "update"),
         startup_s=8.0,
         refuses=_torch_refuses,
-        approximations=_approximations,
+        approximations=_torch_approximations,
         bucket_knob="bucket_bytes",
     ),
 )

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
-from paceline.plan.approximation import BF16, Approximation
+from paceline.plan.approximation import BF16_SUMS, Approximation
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
@@ -93,7 +93,7 @@ def _refuses(trial: Trial) -> str | None:
 
 
 def _approximations(_strategy: str, knobs: Mapping[str, Any]) -> tuple[Approximation, ...]:
-    return (BF16,) if knobs["precision"] == "bf16" else ()
+    return (BF16_SUMS,) if knobs["precision"] == "bf16" else ()
 
 
 def _ports(trial: Trial) -> int:
