@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
-from paceline.plan.approximation import BF16
+from paceline.plan.approximation import BF16_SUMS
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
 from paceline.plan.process import Process, Topology
 from paceline.plan.trial import Trial
@@ -99,7 +99,7 @@ class Jax(Framework):
         inputs=frozenset({"resident", "pipeline"}),
         phases=("data", "step"),
         startup_s=20.0,
-        approximations=lambda _strategy, knobs: (BF16,) if knobs["precision"] == "bf16" else (),
+        approximations=lambda _strategy, knobs: (BF16_SUMS,) if knobs["precision"] == "bf16" else (),
     )
 
     def processes(self, trial: Trial, topology: Topology) -> list[Process]:

@@ -8,7 +8,7 @@ from paceline.frameworks.base import Framework
 from paceline.frameworks.jax import JAX
 from paceline.frameworks.tensorflow import TENSORFLOW
 from paceline.frameworks.torch import TORCH
-from paceline.plan.approximation import BF16, Approximation
+from paceline.plan.approximation import BF16, BF16_SUMS, Approximation
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
 from paceline.plan.knob_values import KnobValues
 from paceline.plan.process import Process, Topology
@@ -101,8 +101,13 @@ TENSORFLOW_KNOBS = {
 }
 
 
-def _approximations(_strategy: str, knobs: KnobValues) -> tuple[Approximation, ...]:
+def _torch_approximations(_strategy: str, knobs: KnobValues) -> tuple[Approximation, ...]:
     return (BF16,) if knobs["precision"] == "bf16" else ()
+
+
+def _approximations(_strategy: str, knobs: KnobValues) -> tuple[Approximation, ...]:
+    """On TensorFlow and on JAX."""
+    return (BF16_SUMS,) if knobs["precision"] == "bf16" else ()
 
 
 def _torch_refuses(trial: Trial) -> str | None:
@@ -166,7 +171,7 @@ KERAS_TORCH = Keras(
         phases=("data", "forward", "backward", "communication", "update"),
         startup_s=8.0,
         refuses=_torch_refuses,
-        approximations=_approximations,
+        approximations=_torch_approximations,
         bucket_knob="bucket_bytes",
     ),
 )

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from paceline.frameworks.base import Framework, one_worker_a_slot
-from paceline.plan.approximation import BF16, Approximation
+from paceline.plan.approximation import BF16_SUMS, Approximation
 from paceline.plan.capabilities import Capabilities, Knob, Strategy
 from paceline.plan.knob_values import KnobValues, flag
 from paceline.plan.process import Process, Topology
@@ -93,7 +93,7 @@ def _refuses(trial: Trial) -> str | None:
 
 
 def _approximations(_strategy: str, knobs: KnobValues) -> tuple[Approximation, ...]:
-    return (BF16,) if knobs["precision"] == "bf16" else ()
+    return (BF16_SUMS,) if knobs["precision"] == "bf16" else ()
 
 
 def _ports(trial: Trial) -> int:

@@ -5,7 +5,7 @@ Frameworks declare it as data (`Capabilities.approximations`); the fairness proo
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 FACTOR = 5.0
 """How much further from the reference than its own rounding a framework may be, in float32 and in coarser formats."""
@@ -38,6 +38,15 @@ BF16 = Approximation(
     computes_in="bf16",
 )
 """What layers give is rounded to bfloat16, as every framework's mixed precision does."""
+
+BF16_SUMS = replace(
+    BF16,
+    because=f"{BF16.because}; sums over samples, as for the gradient of a bias, are kept in bf16 too, and a sum of 32 "
+    "equal terms may then be off by 2^-4",
+    gradient=2.0**-4,
+)
+"""As `BF16`, where sums are not kept in float32: each of n additions rounds by up to 2^-8 of the sum so far, on average
+half of the whole, and equal terms all round to the same side."""
 
 FP16_EXCHANGE = Approximation(
     reason="gradients are exchanged in fp16",
