@@ -127,3 +127,8 @@ def read_events(folder: Path, rank: int) -> list[dict]:
 def only(events: list[dict], kind: str) -> dict:
     (event_of_kind,) = [event for event in events if event["event"] == kind]
     return event_of_kind
+
+
+def told_facts(events: list[dict]) -> dict:
+    """Of all events that tell some: the loop tells its own where the kernel counts them."""
+    return {name: value for event in events if event["event"] == "facts" for name, value in event["facts"].items()}

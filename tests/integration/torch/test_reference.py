@@ -13,7 +13,7 @@ from paceline_worker import evidence
 from paceline_worker.batches import batch_indices
 from paceline_worker.frameworks.samples import Samples
 from paceline_worker.graph.weights import read_weights
-from torch_rig import only
+from torch_rig import only, told_facts
 
 BATCH, STEPS, SAMPLES = 4, 3, 16
 RULE = Sgd(learning_rate=0.1, momentum=0.9, weight_decay=0.01)
@@ -68,11 +68,6 @@ def by_hand(job, workers):
             velocity[name] = RULE.momentum * velocity[name] + mean[name] + RULE.weight_decay * before
             weights[name] = before - RULE.learning_rate * velocity[name]
     return losses, first, weights
-
-
-def told_facts(events):
-    """Of all events that tell some: the loop tells its own."""
-    return {name: value for event in events if event["event"] == "facts" for name, value in event["facts"].items()}
 
 
 @pytest.mark.parametrize("workers", [1, 2])

@@ -15,7 +15,7 @@ from paceline.frameworks.reference import REFERENCE
 from paceline.frameworks.torch_refusals import POWERSGD_START
 from paceline.workloads import load_workload
 from paceline_worker import evidence
-from torch_rig import PROBES, only
+from torch_rig import PROBES, told_facts
 
 WORLD, BATCH, STEPS = 2, 4, 12
 ASKED = {
@@ -111,7 +111,7 @@ def train(model, rig, tmp_path_factory) -> Trained:
         folder=folder,
         facts=[json.loads((folder / f"facts.{rank}.json").read_text()) for rank in range(WORLD)],
         shown={event["what"]: event["tensors"] for event in events if event["event"] == "evidence"},
-        losses=np.asarray(only(events, "facts")["facts"]["losses"]),
+        losses=np.asarray(told_facts(events)["losses"]),
     )
 
 
