@@ -204,7 +204,8 @@ def build_layers(graph, layout, precision="fp32"):
     Args:
         graph: the job's graph (JSON).
         layout: one of LAYOUTS; images come in so.
-        precision: bf16 computes in bfloat16, with norms and sums of gradients in float32.
+        precision: bf16 computes in bfloat16, with norms and loss in float32; sums of gradients over samples stay in
+            bfloat16, as JAX itself keeps them.
 
     With key None nothing is dropped out. What nobody reads, `jit` leaves out.
     """
