@@ -86,11 +86,11 @@ def write_block(events, kind, first, rows, origin_unix_s):
 
 def verify(job, exercise):
     """Look at the result. Raises: WrongResultError: it is wrong."""
-    found = exercise.result()
-    if found is None or found[0] == found[1]:
+    result = exercise.result()
+    if result is None or result[0] == result[1]:
         return
     message = "{} of {} bytes gave {} on rank {}, and should have given {}"
-    raise WrongResultError(message.format(job.collective["operation"], exercise.size, found[0], job.rank, found[1]))
+    raise WrongResultError(message.format(job.collective["operation"], exercise.size, result[0], job.rank, result[1]))
 
 
 def ready(job, events, version, library, verified=True, **facts):

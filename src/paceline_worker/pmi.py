@@ -124,8 +124,8 @@ class Server(object):
             if len(self._waiting) < self._size:
                 return
             all_here, self._waiting = self._waiting, []
-        for one in all_here:
-            one.sendall(b"cmd=barrier_out rc=0\n")
+        for rank_link in all_here:
+            rank_link.sendall(b"cmd=barrier_out rc=0\n")
 
 
 def _pairs(line):

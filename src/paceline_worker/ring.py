@@ -223,15 +223,15 @@ def _listen(address, port, backlog):
 def _gather(me, world_size, rendezvous, deadline):
     """Rank 0: wait for all others, then tell everyone where everyone is."""
     door = _listen(rendezvous[0], rendezvous[1], world_size)
-    found, star = {0: me}, {}
+    hellos, star = {0: me}, {}
     try:
-        while len(found) < world_size:
-            link, hello = _accept(door, me["run"], set(range(world_size)) - set(found), deadline)
-            found[hello["rank"]] = hello
+        while len(hellos) < world_size:
+            link, hello = _accept(door, me["run"], set(range(world_size)) - set(hellos), deadline)
+            hellos[hello["rank"]] = hello
             star[hello["rank"]] = link
     finally:
         door.close()
-    table = [found[rank] for rank in range(world_size)]
+    table = [hellos[rank] for rank in range(world_size)]
     for peer, link in star.items():
         _send_json(link, table, peer)
     return star, table

@@ -12,17 +12,17 @@ def segments(graph):
             last_reader[source] = place
     for loss in graph["losses"]:
         last_reader[loss["logits"]] = len(graph["layers"])
-    found, current, alive = [], [], set()
+    cut, current, alive = [], [], set()
     for place, layer in enumerate(graph["layers"]):
         current.append(layer["name"])
         alive.add(layer["name"])
         alive = {name for name in alive if last_reader.get(name, -1) > place}
         if alive == {layer["name"]} and layer["kind"] != "input":
-            found.append(current)
+            cut.append(current)
             current = []
     if current:
-        found.append(current)
-    return found
+        cut.append(current)
+    return cut
 
 
 def blocks(graph, least=0):
@@ -34,17 +34,17 @@ def blocks(graph, least=0):
     """
     layers = {layer["name"]: layer for layer in graph["layers"]}
     attends = any(layer["kind"] == "attention" for layer in graph["layers"])
-    found = []
+    joined = []
     for segment in segments(graph):
         if attends:
             begins = any(layers[name]["kind"] == "attention" for name in segment)
         else:
             begins = sum(_size(layers[name]) for name in segment) > least
-        if begins or not found:
-            found.append(list(segment))
+        if begins or not joined:
+            joined.append(list(segment))
         else:
-            found[-1].extend(segment)
-    return found
+            joined[-1].extend(segment)
+    return joined
 
 
 def stage_graph(graph, stage, stages):

@@ -245,7 +245,7 @@ def build_objective(graph):
 
     def weighted_sum(targets, logits):
         terms = [logits] if len(weights) == 1 else logits
-        return sum(weight * term(targets, one) for weight, one in zip(weights, terms))
+        return sum(weight * term(targets, scores) for weight, scores in zip(weights, terms))
 
     return weighted_sum
 
@@ -298,13 +298,13 @@ def places(model, graph):
     for layer in graph["layers"]:
         for group in ("parameters", "buffers"):
             for tensor in layer[group]:
-                found = []
+                variables = []
                 for path in VARIABLES[layer["kind"]][tensor["name"]]:
                     value = model.get_layer(layer["name"])
                     for attribute in path.split("."):
                         value = getattr(value, attribute)
-                    found.append(value)
-                yield Place(layer, tensor, found, group == "parameters")
+                    variables.append(value)
+                yield Place(layer, tensor, variables, group == "parameters")
 
 
 def named_tensors(model, graph, value, trainable):

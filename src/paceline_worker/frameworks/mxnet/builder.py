@@ -155,8 +155,8 @@ class Objective(gluon.HybridBlock):
         logits = self.model(x)
         targets = ops.expand_dims(targets, axis=-1)
         total = None
-        for weight, one in zip(self._weights, logits if isinstance(logits, (list, tuple)) else [logits]):
-            term = self._term(ops.expand_dims(one, axis=-1), targets)
+        for weight, scores in zip(self._weights, logits if isinstance(logits, (list, tuple)) else [logits]):
+            term = self._term(ops.expand_dims(scores, axis=-1), targets)
             term = term if weight == 1.0 else term * weight
             total = term if total is None else total + term
         return total

@@ -39,5 +39,5 @@ class PushPull(collectives.Exercise):
         self._sum.wait_to_read()
 
     def result(self):
-        found = float(self._sum.min().asscalar()), float(self._sum.max().asscalar())
-        return found, (collectives.expected_sum(self._ranks),) * 2
+        smallest_and_largest = float(self._sum.min().asscalar()), float(self._sum.max().asscalar())
+        return smallest_and_largest, (collectives.expected_sum(self._ranks),) * 2

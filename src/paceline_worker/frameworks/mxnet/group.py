@@ -32,7 +32,7 @@ class Alone(object):
         Args:
             gradients: for each parameter, the list of its gradients on the devices of this process.
         """
-        return [one for (one,) in gradients]
+        return [gradient for (gradient,) in gradients]
 
     def meet(self, trainer):
         """Before the first step: whatever the store must know by then."""
@@ -143,7 +143,7 @@ def _exchanged(store, gradients):
         total = mx.nd.zeros(copies[0].shape)
         store.init(SHOWN + place, total)
         # Copies: what comes back from a server is first written over what was pushed.
-        store.push(SHOWN + place, [one.copy() for one in copies])
+        store.push(SHOWN + place, [weight.copy() for weight in copies])
         store.pull(SHOWN + place, out=total)
         sums.append(total)
     return sums

@@ -31,7 +31,7 @@ class Loss(object):
         self._losses = losses
 
     def __float__(self):
-        return sum(float(one.asnumpy().mean(dtype="float64")) for one in self._losses) / len(self._losses)
+        return sum(float(losses.asnumpy().mean(dtype="float64")) for losses in self._losses) / len(self._losses)
 
 
 class Step(object):

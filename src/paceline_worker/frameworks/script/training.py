@@ -52,11 +52,11 @@ def train(job, events):
     if not recorder.finished:
         raise ScriptError(_too_few(program["script"], recorder, hooks, bool(watch)))
     facts = {"samples_per_step": recorder.samples_per_step, "samples_from": "mark"}
-    for one in watch:
-        facts.update(one.late_facts())
+    for watcher in watch:
+        facts.update(watcher.late_facts())
     events.write("facts", facts=facts)
-    for one in watch:
-        one.leave()
+    for watcher in watch:
+        watcher.leave()
 
 
 def _run(program):
@@ -105,12 +105,12 @@ def _marks(program):
 
 def _description(watch):
     facts = {"dropout": "the script's own", "framework_flops": None, "layout": None}
-    found = {"framework_version": "Python " + platform.python_version(), "parameters": None, "facts": facts}
-    for one in watch:
-        described = one.describe()
+    description = {"framework_version": "Python " + platform.python_version(), "parameters": None, "facts": facts}
+    for watcher in watch:
+        described = watcher.describe()
         facts.update(described.pop("facts"))
-        found.update(described)
-    return found
+        description.update(described)
+    return description
 
 
 def _too_few(script, recorder, hooks, torch_seen):

@@ -171,8 +171,7 @@ class Worker(object):
             loss, kept = objective(tensors, self._statistics, inputs, targets)
             done = [self._statistics[name].assign(value).op for name, value in kept.items()]
         with tf.name_scope(BACKWARD):
-            found = tf.gradients(loss, list(tensors.values()))
-            gradients = [tf.convert_to_tensor(gradient) for gradient in found]
+            gradients = [tf.convert_to_tensor(gradient) for gradient in tf.gradients(loss, list(tensors.values()))]
         update = build_update(job.graph)
         with tf.name_scope(UPDATE):
             for name, gradient in zip(tensors, gradients):

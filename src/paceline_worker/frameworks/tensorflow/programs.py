@@ -76,9 +76,9 @@ class Programs(object):
         with tf.GradientTape() as tape:
             loss, kept = self._forward(inputs, targets)
         with tf.name_scope(BACKWARD):
-            found = tape.gradient(loss, list(self.parameters.values()))
+            gradients = tape.gradient(loss, list(self.parameters.values()))
             # An embedding's comes as rows; the graph wants every row exchanged.
-            return loss, kept, [tf.convert_to_tensor(gradient) for gradient in found]
+            return loss, kept, [tf.convert_to_tensor(gradient) for gradient in gradients]
 
     def _exchanged(self, gradients):
         with tf.name_scope(EXCHANGE):

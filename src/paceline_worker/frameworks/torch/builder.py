@@ -248,7 +248,7 @@ def build_objective(graph):
 
     def weighted_sum(logits, targets):
         terms = logits if isinstance(logits, tuple) else (logits,)
-        return sum(weight * term(one, targets) for weight, one in zip(weights, terms))
+        return sum(weight * term(scores, targets) for weight, scores in zip(weights, terms))
 
     return weighted_sum
 

@@ -60,8 +60,8 @@ class Zero(Ddp):
         )
 
     def facts(self):
-        mine = [p for group in self.optimizer.optim.param_groups for p in group["params"]]
-        return {"parameters_updated": sum(p.numel() for p in mine)}
+        updated = [p for group in self.optimizer.optim.param_groups for p in group["params"]]
+        return {"parameters_updated": sum(p.numel() for p in updated)}
 
 
 class PostLocalSgd(Ddp):
@@ -195,8 +195,10 @@ def wrap(job, net, device):
     elif knobs["bucket_bytes"] is not None:
         options["bucket_cap_mb"] = knobs["bucket_bytes"] / MIB
     # Left out, `bucket_cap_mb` also makes a small first bucket, which 25 given explicitly does not.
-    known = inspect.signature(DistributedDataParallel).parameters
-    options["forward_sync_buffers" if "forward_sync_buffers" in known else "broadcast_buffers"] = knobs["sync_buffers"]
+    accepted = inspect.signature(DistributedDataParallel).parameters
+    options["forward_sync_buffers" if "forward_sync_buffers" in accepted else "broadcast_buffers"] = knobs[
+        "sync_buffers"
+    ]
     return DistributedDataParallel(
         net,
         device_ids=[device.index] if device.type == "cuda" else None,

@@ -132,7 +132,7 @@ class Collate(object):
         self._memory_format = memory_format
 
     def __call__(self, pairs):
-        inputs = torch.stack([one for one, _ in pairs]).contiguous(memory_format=self._memory_format)
+        inputs = torch.stack([sample for sample, _ in pairs]).contiguous(memory_format=self._memory_format)
         return inputs, torch.stack([target for _, target in pairs])
 
 

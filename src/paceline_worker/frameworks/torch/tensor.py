@@ -38,7 +38,7 @@ class Tensor(Alone):
             name = module_name(layer["name"])
             if layer["kind"] == "attention":
                 setattr(self.net, name, SplitAttention(getattr(self.net, name)))
-                plan.update({name + one: ColwiseParallel() for one in (".q", ".k", ".v")})
+                plan.update({name + part: ColwiseParallel() for part in (".q", ".k", ".v")})
                 plan[name + ".out"] = RowwiseParallel()
         for inner, outer in linear_pairs(self.job.graph):
             plan[module_name(inner)] = ColwiseParallel()

@@ -55,11 +55,11 @@ class Watch(object):
 
     def parameters(self):
         """Trainable tensors of all optimizers, each once."""
-        found = {}
+        trainable = {}
         for optimizer in self.optimizers:
             for group in optimizer.param_groups:
-                found.update((id(p), p) for p in group["params"] if p.requires_grad)
-        return list(found.values())
+                trainable.update((id(p), p) for p in group["params"] if p.requires_grad)
+        return list(trainable.values())
 
     def trains(self, module):
         """Whether an optimizer has any of its parameters, which may be those of a module inside it."""
