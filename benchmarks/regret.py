@@ -16,8 +16,8 @@ from functools import cache
 from pathlib import Path
 
 from claims import Claim, parser, publish, say, with_ends
+from held_out import GOOD_ENOUGH, Regret, contests, held_out
 from paceline.recommend.candidates import Basis, measured
-from paceline.recommend.regret import GOOD_ENOUGH, Regret, contests, held_out
 from paceline.record.archive import unpack_archive
 from paceline.snapshot import Snapshot
 from paceline.spec import load_study

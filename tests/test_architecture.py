@@ -155,7 +155,9 @@ FOR_PROGRAMS_BESIDE = {"record": {"facts_of"}}
 """Stage → names that only programs beside the package reach: docs/generate_reference.py."""
 
 
-@pytest.mark.parametrize("stage", ["spec", "plan", "record", "compare", "model", "explain", "report"])
+@pytest.mark.parametrize(
+    "stage", ["spec", "plan", "record", "compare", "model", "explain", "recommend", "report", "stats"]
+)
 def test_no_function_or_class_is_used_by_tests_alone(stage: str) -> None:
     """By name: one that occurs nowhere but where it is defined is reached by no command."""
     used = {

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from advice import calibration_of, known_from, records_of, trial_of, true_step_s
+from held_out import contests, held_out, regret
 from paceline.recommend.candidates import measured
-from paceline.recommend.regret import contests, held_out, regret
 from paceline.spec.networks import NETWORKS
 
 FAMILY = [trial_of(workers=workers, batch=batch) for workers in (1, 2, 4) for batch in (8, 16)]
