@@ -11,11 +11,9 @@ import torch
 from torch.utils.data import DataLoader, Dataset, Sampler
 
 from paceline_worker.batches import batch_indices, cycle_steps, first_sample
+from paceline_worker.frameworks.prepared import CROP_PADDING
 from paceline_worker.frameworks.samples import Samples
 from paceline_worker.lifeline import tied_to_this_process
-
-CROP_PADDING = 4
-"""Zeros around an image before the random crop: He et al. 2016, section 4.2, as everyone trains CIFAR since."""
 
 
 class Part(NamedTuple):
